@@ -8,15 +8,15 @@
 
 #define GATHERED 8
 
-// Rust's is in src/backend/cuda/launch/gather.rs.
-struct ImageShape {
+// A bordered map: its extents without border, floats of a row and an image with it, and its width before them. Rust's is in
+// src/backend/cuda/launch/gather.rs.
+struct MapShape {
     int height, width, channels;
-    // The map written.
     int row, len, before;
 };
 
 extern "C" __global__ void __launch_bounds__(256) gather(
-    ImageShape shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
+    MapShape shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
     int pitch, const u8* pixels, const float* table, const float* floats, const u16* labels, float* map, u16* slot_labels) {
     __shared__ u32 example[GATHERED];
     const int lane = blockIdx.z;

@@ -3,29 +3,27 @@
 // CLASSES is the network's number of classes. Up to 16 a thread has an image's logits in registers; more lie in memory, and a warp shares them.
 
 // global_mean: rectified map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
-extern "C" __global__ void __launch_bounds__(256) global_mean(
-    int slots, int height, int width, int channels, int row, int len, int before, const float* map, float* mean) {
-    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * channels; at += (i64)gridDim.x * blockDim.x) {
-        const float* from = map + at / channels * len + before * (row + channels) + at % channels;
+extern "C" __global__ void __launch_bounds__(256) global_mean(MapShape shape, int slots, const float* map, float* mean) {
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * shape.channels; at += (i64)gridDim.x * blockDim.x) {
+        const float* from = map + at / shape.channels * shape.len + shape.before * (shape.row + shape.channels) + at % shape.channels;
         float sum = 0.0f;
-        for (int y = 0; y < height; y++) {
-            for (int x = 0; x < width; x++) sum += from[y * row + x * channels];
+        for (int y = 0; y < shape.height; y++) {
+            for (int x = 0; x < shape.width; x++) sum += from[y * shape.row + x * shape.channels];
         }
-        mean[at] = sum / (float)(height * width);
+        mean[at] = sum / (float)(shape.height * shape.width);
     }
 }
 
 // global_mean_backward: gradient of the mean [slot][channels] -> gradient of the map [slot][height][width][channels], or, where through_relu is 1, of
 // what its ReLU read. Bound by bytes: 32 KB an image of 8 x 8 x 64.
 extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
-    int slots, int height, int width, int channels, int row, int len, int before, int through_relu, const float* map, const float* gradient,
-    float* to) {
-    const int size = height * width * channels;
+    MapShape shape, int slots, int through_relu, const float* map, const float* gradient, float* to) {
+    const int width = shape.width, channels = shape.channels, before = shape.before, size = shape.height * width * channels;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = at / size;
         const int within = (int)(at % size), channel = within % channels, place = within / channels;
-        const float value = map[slot * len + (before + place / width) * row + (before + place % width) * channels + channel];
-        to[at] = !through_relu || value > 0.0f ? gradient[slot * channels + channel] / (float)(height * width) : 0.0f;
+        const float value = map[slot * shape.len + (before + place / width) * shape.row + (before + place % width) * channels + channel];
+        to[at] = !through_relu || value > 0.0f ? gradient[slot * channels + channel] / (float)(shape.height * width) : 0.0f;
     }
 }
 

@@ -152,8 +152,8 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
     assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", VARIANTS[1]).is_err());
     // A struct that is not laid out as Rust's does not compile.
     for (field, other, words) in [
-        ("int row, len, before;\n};\n\nextern", "int row, len, before, more;\n};\n\nextern", "the size of ImageShape"),
-        ("int row, len, before;\n};\n\nextern", "int row, before, len;\n};\n\nextern", "the order of fields in ImageShape"),
+        ("int row, len, before;\n};\n\nextern", "int row, len, before, more;\n};\n\nextern", "the size of MapShape"),
+        ("int row, len, before;\n};\n\nextern", "int row, before, len;\n};\n\nextern", "the order of fields in MapShape"),
         ("float momentum;\n    int optimizer;", "int momentum;\n    int optimizer;", "the type of UpdateRule::momentum"),
     ] {
         assert!(simple.contains(field), "{field}");

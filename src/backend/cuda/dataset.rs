@@ -120,7 +120,7 @@ impl DeviceDataset {
         unsafe {
             kernels.gather(
                 lanes,
-                launch::ImageShape::new(map),
+                launch::MapShape::new(map),
                 images as i32,
                 clock.is_some().into(),
                 first as i32,

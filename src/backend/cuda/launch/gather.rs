@@ -8,9 +8,8 @@ use crate::network::Map;
 pub const GATHERED: usize = 8;
 
 shared_structs! {
-    /// The map that images are written to: rows, columns and channels without border, then floats of a bordered row and of an image, and the
-    /// border's width before them.
-    pub struct ImageShape {
+    /// A map: rows, columns and channels without border, then floats of a bordered row and of an image, and the border's width before them.
+    pub struct MapShape {
         pub height: i32,
         pub width: i32,
         pub channels: i32,
@@ -20,9 +19,9 @@ shared_structs! {
     }
 }
 
-impl ImageShape {
-    pub fn new(map: Map) -> ImageShape {
-        ImageShape {
+impl MapShape {
+    pub fn new(map: Map) -> MapShape {
+        MapShape {
             height: map.height as i32,
             width: map.width as i32,
             channels: map.channels as i32,
@@ -36,7 +35,7 @@ impl ImageShape {
 kernels! {
     /// Copies examples, normalised, to maps.
     fn gather(
-        shape: ImageShape,
+        shape: MapShape,
         images: i32,
         shuffled: i32,
         first: i32,

@@ -14,7 +14,7 @@ mod update;
 
 pub(super) use convolution::{ConvolutionShape, OutputMap};
 pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout, blocks, kernels, shared_structs};
-pub(super) use gather::ImageShape;
+pub(super) use gather::MapShape;
 pub(super) use layers::{LayerKernels, convolution_source, dense_source, goes_through_relu, is_unpooled, surrounds_products, uses_tiles};
 pub(super) use update::{Parts, StepNumbers, UpdateRule};
 
