@@ -90,9 +90,9 @@ fn kinds_of_search() -> Vec<Kind> {
     vec![kind("every point is as good", false), kind("some points are better", true)]
 }
 
-/// A simulated study whose cells have 30 trials of the same points, raced to 3 K*. Either steps scatter by 50 % and have nothing to do with the point;
-/// or they grow with its squared distance from a best one, whose learning rate rises with the batch size, and three times as quickly for the sparse
-/// network and the more slowly the larger the batch size is.
+/// A simulated study whose cells have 30 trials of the same points, raced to 3 K*. Either steps scatter by 50 % and have nothing to do with the
+/// point; or they grow with its squared distance from a best one, whose learning rate rises with the batch size, and three times as quickly for the
+/// sparse network and the more slowly the larger the batch size is.
 fn searched(seed: u64, tuned: bool) -> StudyResults {
     let mut results = Synthetic { batch_sizes: ten(), trials: 30, race: Race::Until(3.0), ..Synthetic::small() }.results();
     let (laws, every) = (times(3.0, 3.0), results.workload.evaluate_every);
@@ -155,8 +155,8 @@ impl Kind {
 /// A row of a table: words, and for each kind of study shares in percent.
 type Row = (String, Vec<Vec<f64>>);
 
-/// For each rule the shares of studies in which it says that its claim holds, and that it does not, at sparsity 0.9; then the share in which any verdict
-/// of these rules is wrong, dense or sparse, that stands by Holm's rule.
+/// For each rule the shares of studies in which it says that its claim holds, and that it does not, at sparsity 0.9; then the share in which any
+/// verdict of these rules is wrong, dense or sparse, that stands by Holm's rule.
 fn rows(kinds: &[Kind], rules: &[Claim], simulations: u64) -> Vec<Row> {
     let studies = |kind: &Kind| {
         let one = |seed: u64| {
@@ -208,7 +208,8 @@ fn read(text: &str) -> Vec<Row> {
     text.lines().filter(|line| line.starts_with('|')).skip(2).map(row).collect()
 }
 
-/// Wrong verdicts are to be rare: in 5 % of the studies of a kind, and what so few simulations may add. Of a claim at its border either verdict is wrong.
+/// Wrong verdicts are to be rare: in 5 % of the studies of a kind, and what so few simulations may add. Of a claim at its border either verdict is
+/// wrong.
 fn check(kinds: &[Kind], rules: &[Claim], rows: &[Row], simulations: u64) {
     let most = 100.0 * (0.05 + 3.0 * (0.05_f64 * 0.95 / simulations as f64).sqrt());
     for (place, kind) in kinds.iter().enumerate() {
