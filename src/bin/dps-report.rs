@@ -64,19 +64,22 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
             "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
         return Err(Error::Results { path: page.clone(), problem });
     }
+    if let Some(page) = &arguments.claims {
+        analysis::refuse_foreign_claims(page, &arguments.output)?;
+    }
     let report = if arguments.live { live(arguments)? } else { made(arguments)? };
     for warning in &report.warnings {
         streams::err(&wrapped(&format!("Warning: {warning}"), LINE).join("\n"));
     }
     for ((study, answer), next) in report.studies.iter().zip(&report.answers).zip(&report.next) {
-        streams::out(&format!("{}\n", analysis::table(&study.results)));
+        streams::out(&format!("{}\n", analysis::table(&study.results, study.apart())));
         for sentence in answer {
             streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
         }
         streams::out(&next.as_ref().map_or("\n".to_owned(), |command| format!("Next: {}\n\n", with_path(command, &arguments.results))));
     }
     if let Some(page) = &arguments.claims {
-        results::publish(page, report.summary.as_bytes())?;
+        results::publish(page, analysis::claims_page(&report.summary).as_bytes())?;
         streams::out(&format!("Claims: {}\n", page.display()));
     }
     if let Some(folder) = &arguments.shallue {

@@ -78,7 +78,7 @@ impl Files {
             ));
         }
         if output.to_str().is_none() {
-            return refuse("expected a path in UTF-8, as HDF5 takes them, found other bytes; choose another --output".to_owned());
+            return refuse("its path is no text in UTF-8, as HDF5 takes paths; choose another --output".to_owned());
         }
         let lock = Lock::take(&journal::lock_path(output))?;
         if beginning == Beginning::Fresh {
@@ -121,6 +121,14 @@ impl Files {
             let line = format!(
                 "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
                 configuration.study.grid.trials
+            );
+            tell(Event::Note { line: &line });
+        }
+        let confirmed = |found: &settings::Difference| configuration.study.confirm.is_some() && found.key.starts_with("confirm.");
+        for found in settings::differences(&configuration.study, whole, &[]).into_iter().filter(confirmed) {
+            let line = format!(
+                "{}: an earlier run of the study had {}, by which it goes on, not by {}; choose another --output for confirmations of their own",
+                found.key, found.right, found.left
             );
             tell(Event::Note { line: &line });
         }

@@ -220,7 +220,7 @@ fn trials_with_dead_layers_are_counted() {
         cell.trials[1].dead_layers = 2;
     }
     let words = format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): 1 of {trials}.");
-    assert_eq!(analysis::table(&results).matches(&words).count(), 1);
+    assert_eq!(analysis::table(&results, None).matches(&words).count(), 1);
     assert_eq!(page(&report(vec![results]).0).matches(&words).count(), 1);
 }
 
@@ -337,7 +337,7 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     let rows: Vec<&str> = cells.lines().skip(1).map(|row| row.split_once("momentum,").unwrap().1).collect();
     assert_eq!(rows.len(), 8);
     assert!(rows[1].starts_with("8,0,,") && rows[1].contains(",8,0,8,"), "{rows:?}");
-    assert_eq!([rows[6], rows[7]], ["32,0.9,·,,0,,,,,,,,,", "128,0.9,·,,0,,,,,,,,,"]);
+    assert_eq!([rows[6], rows[7]], ["32,0.9,,,0,,,,,,,,,", "128,0.9,,,0,,,,,,,,,"]);
     // Sparsity 0 keeps three points and loses one; 0.9 has two.
     assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
     assert!(text.contains("Sparsity 0.9: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));
@@ -383,18 +383,25 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     let slugs: Vec<&str> = goals.studies.iter().map(|study| study.slug.as_str()).collect();
     assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-goal-error-0-14", "fashion-mnist-simple-cnn-momentum-goal-error-0-12"]);
 
-    // Confirmations whose seeds draw other things anew are of two studies, and their files are not to be merged.
+    // Confirmations whose seeds draw other things anew are none of the study's, and nobody is told to merge their files, nor those of other races.
     let confirmed = |vary: &str| {
         let mut part = part(0.0, 2);
         let section = format!("\n[confirm]\npoints = 3\nseeds = 16\nlimit = 4.0\nevaluate_every = 0\nvary = [{vary}]\n");
         part.configuration = part.configuration.replace("\n[execution]", &format!("{section}\n[execution]"));
         part
     };
-    let (kinds, _folder) = report(vec![confirmed("\"order\""), confirmed("\"order\"")]);
-    assert_eq!(kinds.studies.len(), 1);
-    let (kinds, _folder) = report(vec![confirmed("\"order\""), confirmed("\"weights\"")]);
-    let slugs: Vec<&str> = kinds.studies.iter().map(|study| study.slug.as_str()).collect();
-    assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-vary-order", "fashion-mnist-simple-cnn-momentum-vary-weights"]);
+    let mut raced = part(0.9, 2);
+    raced.configuration = raced.configuration.replace("race = false", "race = 3");
+    for (second, is_merged) in [(confirmed("\"order\""), true), (confirmed("\"weights\""), false), (raced, false)] {
+        let (kinds, _folder) = report(vec![confirmed("\"order\""), second]);
+        assert_eq!(kinds.studies.len(), 1);
+        let next = kinds.next[0].as_deref().unwrap_or_default();
+        assert_eq!(
+            (next.contains("merge"), page(&kinds).contains("dps-train merge")),
+            (is_merged && !next.is_empty(), is_merged),
+            "{next}"
+        );
+    }
 
     let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();
     let mut other_search = whole.clone();
@@ -523,7 +530,7 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
 
 /// The row of the table "Work" that begins with `name`, without its ratios; where it is wide, its columns stand below each other.
 fn work(results: &dps::results::Results, name: &str) -> [String; 2] {
-    let table = dps::analysis::table(results);
+    let table = dps::analysis::table(results, None);
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     let line: String = table.lines().filter_map(|line| line.trim_start().strip_prefix(name)).collect();
     let columns: Vec<&str> = line.split(')').collect();

@@ -490,7 +490,7 @@ fn damaged_files_are_refused() {
 #[test]
 fn the_table_has_a_row_a_batch_size_and_a_column_a_sparsity() {
     let _alone = crate::alone();
-    let table = analysis::table(&small_study());
+    let table = analysis::table(&small_study(), None);
     let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     for row in [vec!["2", "480", "1,024"], vec!["4", "256", "544"], vec!["8", "160", "–"]] {
         assert!(words.contains(&row), "no row {row:?} in\n{table}");
@@ -502,9 +502,9 @@ fn the_table_has_a_row_a_batch_size_and_a_column_a_sparsity() {
     let mut unfinished = small_study();
     unfinished.cells.pop();
     unfinished.complete = false;
-    let table = analysis::table(&unfinished);
+    let table = analysis::table(&unfinished, None);
     assert!(table.contains("·  not measured yet") && table.contains("not finished"), "{table}");
-    assert!(analysis::table(&study(vec![], false)).contains("No cell is finished yet"));
+    assert!(analysis::table(&study(vec![], false), None).contains("No cell is finished yet"));
 }
 
 /// The figure of a study as text.

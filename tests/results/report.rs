@@ -54,6 +54,19 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
     assert_eq!(fs::read_to_string(folder.path().join("own/cells.csv")).unwrap(), table);
 
+    // Nor is a file that no report wrote: one of the report's names, or the place of the page of claims. Then nothing is written.
+    fs::create_dir(folder.path().join("mine")).unwrap();
+    fs::write(folder.path().join("mine/trials.csv"), "mine").unwrap();
+    let study = fs::read(folder.path().join("b/study.h5")).unwrap();
+    for arguments in [&["a/study.h5", "-o", "mine"][..], &["a/study.h5", "-o", "new", "--claims", "b/study.h5"]] {
+        let refused = report().args(arguments).assert().code(4).get_output().clone();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains("or move it away"), "{said}");
+    }
+    assert_eq!(fs::read(folder.path().join("b/study.h5")).unwrap(), study);
+    assert_eq!(fs::read_dir(folder.path().join("mine")).unwrap().count(), 1);
+    assert!(!folder.path().join("new").exists());
+
     // But for its table of claims, whose place the page may take: in a new folder, in an old one, and once more without it.
     for (arguments, is_page) in
         [(&["--claims", "paged/claims.md"][..], true), (&["--claims", "paged/../paged/claims.md"], true), (&[], false)]
@@ -105,7 +118,7 @@ fn files_are_reported_and_what_is_none_is_named() {
     publish(&unfinished);
     let page = || fs::read_to_string(folder.path().join("live/index.html")).unwrap_or_default();
     let begun = Instant::now();
-    while !folder.path().join("live/dps-report.txt").exists() {
+    while page().is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60) && live.try_wait().unwrap().is_none(), "no first page");
         thread::sleep(Duration::from_millis(50));
     }

@@ -268,7 +268,7 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     confirm(None);
     assert_eq!(run(0, &study, "x.h5", &[]), whole);
 
-    let table = dps::analysis::table(&results::read(&study.at("x.h5")).unwrap());
+    let table = dps::analysis::table(&results::read(&study.at("x.h5")).unwrap(), None);
     let confirmed = table.split("Confirmed steps").nth(1).unwrap();
     assert!(confirmed.contains(" of 2\n") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
 

@@ -98,6 +98,9 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
         assert!(code == 4 && said.contains("expected --csv to be another file than those of the study"), "{said}");
         assert_eq!(std::fs::read(own).unwrap(), before);
     }
+    // Nor is any other file.
+    let (code, _, said) = replay(study.folder.path(), &path, cell, &["--csv", csv.to_str().unwrap()]);
+    assert!(code == 4 && said.contains("expected no such file for --csv, found one"), "{said}");
 
     // Records that were changed.
     let changed = study.at("changed.h5");

@@ -12,6 +12,7 @@ import hashlib
 import io
 import os
 import shutil
+import tempfile
 import urllib.request
 from dataclasses import dataclass
 
@@ -106,12 +107,19 @@ def read(place):
 
 
 def _studies(report, files):
-    """The report's table of studies, and which of them each file is of."""
+    """The report's table of studies, and which of them each file is of, by the SHA-256 of the files."""
     table = read_csv(os.path.join(report, "studies.csv"))
-    owners = {name.strip(): row.study for row in table.itertuples() for name in str(row.files).split(";")}
-    missing = [file for file in files if os.path.basename(file) not in owners]
-    if missing:
-        raise ValueError(f"{report}: expected a report of all files, found none of {', '.join(missing)}; run dps-report with the same files")
+    if "files_sha256" not in table:
+        raise ValueError(f"{report}: expected SHA-256 of its files in studies.csv, found none; write the report with this version of dps-report")
+    of_sum = {digest.strip(): row.study for row in table.itertuples() for digest in str(row.files_sha256).split(";")}
+    owners = {}
+    for path in files:
+        with open(path, "rb") as file:
+            owners[path] = of_sum.pop(hashlib.sha256(file.read()).hexdigest(), None)
+    others = [file for file, study in owners.items() if study is None]
+    if others or of_sum:
+        found = f"none of {', '.join(others)}" if others else f"one of {len(of_sum)} more"
+        raise ValueError(f"{report}: expected a report of the same files, found {found}; run dps-report with the files of the release")
     return table, owners
 
 
@@ -124,6 +132,8 @@ def _cells(report, studies):
         confirmed, keys = read_csv(path).rename(columns=renamed), ["study", "batch_size", "sparsity"]
         confirmed = confirmed[keys + [name for name in renamed.values() if name in confirmed]]
         cells = cells.merge(confirmed, on=keys, how="left", validate="one_to_one")
+    # A study that goes on has rows of cells to come.
+    cells = cells[cells["trials"] != 0]
     whole = {name for name in ("confirmed_points", "confirmed_seeds", "steps_to_result", "best_trial") if name in cells}
     cells = cells.astype({name: "Int64" for name in whole})
     of_study = studies.rename(columns=_STUDY)
@@ -148,7 +158,7 @@ def write(files, report, folder):
             described[table].setdefault(column, (units.get(column, ""), _of_empty(meaning)))
 
     for path in files:
-        study, name = open_study(path), owners[os.path.basename(path)]
+        study, name = open_study(path), owners[path]
         # A cell has its best trial's metaparameters beside its own columns, an evaluation its cell's batch size and sparsity.
         for table, rows in (("cells", study.cells), ("cells", study.trials), ("evaluations", study.cells)):
             describe(table, rows)
@@ -226,13 +236,17 @@ def main():
     options = parser.parse_args()
     if os.path.lexists(options.output):
         parser.error(f"expected a new folder, found {options.output}; name another, or remove it")
-    write(options.files, options.report, options.output)
-    for file in options.beside:
-        shutil.copy(file, options.output)
-    with open(os.path.join(options.output, "SHA256SUMS"), "w") as sums:
-        for name in sorted(set(os.listdir(options.output)) - {"SHA256SUMS"}):
-            with open(os.path.join(options.output, name), "rb") as file:
-                sums.write(f"{hashlib.sha256(file.read()).hexdigest()}  {name}\n")
+    # The folder takes its name once it is whole.
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(options.output))) as beside:
+        folder = os.path.join(beside, "release")
+        write(options.files, options.report, folder)
+        for file in options.beside:
+            shutil.copy(file, folder)
+        with open(os.path.join(folder, "SHA256SUMS"), "w") as sums:
+            for name in sorted(set(os.listdir(folder)) - {"SHA256SUMS"}):
+                with open(os.path.join(folder, name), "rb") as file:
+                    sums.write(f"{hashlib.sha256(file.read()).hexdigest()}  {name}\n")
+        os.rename(folder, options.output)
     print(f"{options.output}: {read(options.output)!r}")
 
 

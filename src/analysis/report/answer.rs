@@ -21,6 +21,9 @@ const MERGED: &str = "RESULT.h5";
 /// Steps of a training with a fresh seed over K*, where no cell says.
 const USUAL_LUCK: f64 = 1.5;
 
+/// The high end of a ratio's interval over its low end from which on the ratio is not determined.
+const WIDEST: f64 = 1e3;
+
 /// Times K* to which a race leaves points enough to confirm in most cells.
 const WIDE_RACE: f64 = 3.0;
 
@@ -46,10 +49,10 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
         _ => command,
     };
     let again = |cell: Option<CellKey>| match cell.filter(|_| is_of_dps(&section.study.results)) {
-        Some(CellKey { batch_size, sparsity }) => {
+        Some(CellKey { batch_size, sparsity }) if file != MERGED || merge.is_some() => {
             format!("Check: `{}`.", after_merge(format!("dps-train replay {file} --batch-size {batch_size} --sparsity {sparsity}")))
         }
-        None => format!("Check: `dps-report {files}`."),
+        _ => format!("Check: `dps-report {files}`."),
     };
     let at_end = |largest: bool| {
         let fit = fits.last()?;
@@ -60,7 +63,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     Answer {
         sentences: vec![critical(&fits, is_confirmed.then_some(&section.confirmed_fits[..])), cost_of_sparsity(&fits), mended],
         checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
-        next: weakest.command.map(after_merge),
+        next: weakest.command.filter(|command| merge.is_some() || !command.contains(MERGED)).map(after_merge),
     }
 }
 
@@ -72,10 +75,10 @@ fn file(section: &Section) -> String {
     }
 }
 
-/// The command that makes one file of a study's several.
+/// The command that makes one file of a study's several; none where there is one, or where they cannot be put together.
 fn merge(section: &Section) -> Option<String> {
     let sources = &section.study.sources;
-    (sources.len() > 1).then(|| format!("dps-train merge {} -o {MERGED}", shell(sources)))
+    (sources.len() > 1 && section.study.mergeable).then(|| format!("dps-train merge {} -o {MERGED}", shell(sources)))
 }
 
 /// The files of a study with their digests, and the core-hours behind its answer.
@@ -119,18 +122,15 @@ fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>) -> String {
     }
     let sizes: Vec<String> = fits.iter().filter_map(|fitted| size(fitted)).collect();
     let ratio = fits.iter().rev().find_map(|fitted| Some((fitted.sparsity, fitted.critical_ratio?)));
+    let is_known = |ratio: &Estimate| ratio.low > 0.0 && ratio.high < WIDEST * ratio.low;
     let ratio = match ratio {
-        Some((_, Estimate { low, high, .. })) if low.is_nan() || low <= 0.0 || high.is_infinite() => {
-            "; their ratio is not determined".to_owned()
-        }
+        Some((_, ratio)) if !is_known(&ratio) => "; their ratio is not determined".to_owned(),
         Some((sparsity, ratio)) => {
             let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
             let by_exponent = confirmed.and_then(by_exponent).map_or(String::new(), |ratio| {
-                format!(
-                    " by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {} times, {}",
-                    words(ratio),
-                    of_law(ratio)
-                )
+                let says =
+                    if is_known(&ratio) { format!("{} times, {}", words(ratio), of_law(ratio)) } else { "it is not determined".to_owned() };
+                format!(" by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {says}")
             });
             format!("; at sparsity {sparsity} it is {} times the dense one's, {}{by_exponent}", words(ratio), of_law(ratio))
         }

@@ -23,7 +23,7 @@ use crate::analysis::studies::{StudyResults, gather};
 use crate::optimizer::OptimizerName;
 use crate::records::CellKey;
 use crate::results::{self, Results, WorkloadSummary};
-use crate::storage::{folder, open_regular, read_regular};
+use crate::storage::{folder, make_folder, open_regular, read_regular};
 use crate::{Error, Result};
 
 /// File of a report's folder that names the files of the report, a line each, below a heading.
@@ -37,6 +37,9 @@ const HEADING: &str = "Files of this report; dps-report replaces or removes them
 
 /// File of a report's folder that the page of `--claims` may take the place of: the table of what that page says, and more.
 const CLAIMS: &str = "claims.md";
+
+/// The first line of the page of `--claims`.
+const CLAIMS_HEAD: &str = "<!-- claims: written by dps-report -->";
 
 /// The end of the names of figures for a column of a paper.
 const COLUMN: &str = "column";
@@ -95,9 +98,8 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
             (study, fits)
         })
         .collect();
-    refuse_foreign(&folder.join(PAGE))?;
-    let kept = options.kept.iter().filter_map(|path| place(path)).collect();
-    let mut written = Written { folder, style: options.style, names: Vec::new(), kept, claims: options.claims.as_deref() };
+    refuse_foreign(&folder.join(PAGE), |head| head.contains(TITLE), "page", "--output")?;
+    let mut written = Written { folder, style: options.style, files: Vec::new() };
     let compared = written.figures("", figures::compared(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
@@ -131,15 +133,16 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         sections.push(section);
     }
     holm(sections.iter_mut().flat_map(|section| &mut section.claims));
-    for table in tables(&sections, &options.goals) {
+    for table in tables(&sections, &options.goals, &options.digests) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
-        written.file(format!("{}.csv", table.name), &csv)?;
-        written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;
+        written.files.push((format!("{}.csv", table.name), csv));
+        written.files.push((format!("{}.md", table.name), table.markdown().into_bytes()));
     }
     let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
-    let page = page(&sections, &compared, &written.names, &options.goals, refresh);
-    written.file(PAGE.to_owned(), page.as_bytes())?;
-    written.replace_list()?;
+    let names: Vec<String> = written.files.iter().map(|(name, _)| name.clone()).collect();
+    let page = page(&sections, &compared, &names, &options.goals, refresh);
+    written.files.push((PAGE.to_owned(), page.into_bytes()));
+    written.publish(options)?;
     let (several, summary) = (sections.len() > 1, summary(&sections));
     let named = |study: &StudyResults, sentences: &[String]| {
         let name = if several { format!("{}: ", study.name()) } else { String::new() };
@@ -200,16 +203,31 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
         && configured(study) == configured(other)
 }
 
-/// Refuses a page that no report wrote, so that a folder of something else is not written over.
-fn refuse_foreign(page: &Path) -> Result<()> {
+/// Refuses a file that is not ours by its first bytes, so that nothing else is written over: `what` it is, and the option that names another.
+fn refuse_foreign(path: &Path, is_ours: impl Fn(&str) -> bool, what: &str, option: &str) -> Result<()> {
     let mut head = Vec::new();
-    let Ok(file) = open_regular(page, OpenOptions::new().read(true)) else { return Ok(()) };
-    let is_ours = file.take(HEAD).read_to_end(&mut head).is_ok() && String::from_utf8_lossy(&head).contains(TITLE);
-    if is_ours || head.is_empty() {
+    let Ok(file) = open_regular(path, OpenOptions::new().read(true)) else { return Ok(()) };
+    if file.take(HEAD).read_to_end(&mut head).is_ok() && (head.is_empty() || is_ours(&String::from_utf8_lossy(&head))) {
         return Ok(());
     }
-    let problem = "expected no page, or one of an earlier report, found another page; choose another --output".to_owned();
-    Err(Error::Results { path: page.to_owned(), problem })
+    let problem =
+        format!("expected no {what}, or one of an earlier report, found another {what}; choose another {option}, or move it away");
+    Err(Error::Results { path: path.to_owned(), problem })
+}
+
+/// The page of `--claims`: what studies say of the paper's claims, below the line by which a later report knows the page.
+pub fn claims_page(summary: &str) -> String {
+    format!("{CLAIMS_HEAD}\n\n{summary}")
+}
+
+/// Refuses to write the page of `--claims` over a file that no report into `folder` wrote.
+///
+/// # Errors
+/// [`Error::Results`] naming the file.
+pub fn refuse_foreign_claims(page: &Path, folder: &Path) -> Result<()> {
+    let is_table = place(page).is_some_and(|page| Some(page) == place(&folder.join(CLAIMS)))
+        && listed(&folder.join(LIST)).iter().any(|name| name == CLAIMS);
+    if is_table { Ok(()) } else { refuse_foreign(page, |head| head.starts_with(CLAIMS_HEAD), "file", "--claims") }
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.
@@ -234,45 +252,54 @@ fn place(path: &Path) -> Option<PathBuf> {
     Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?))
 }
 
-/// The folder, and the names of what has been written into it.
+/// The folder, and what is to be written into it once all of it is made.
 struct Written<'a> {
     folder: &'a Path,
     style: Style,
-    names: Vec<String>,
-    /// Places of files that are not written over.
-    kept: Vec<PathBuf>,
-    /// The page of `--claims`.
-    claims: Option<&'a Path>,
+    files: Vec<(String, Vec<u8>)>,
 }
 
 impl Written<'_> {
-    fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
-        if !self.is_claims_page(&name)? {
-            results::publish(&self.folder.join(&name), bytes)?;
-        }
-        self.names.push(name);
-        Ok(())
-    }
-
-    /// Whether a file of the report is the page of `--claims` in its place. Refuses a file that is not to be written over.
-    fn is_claims_page(&self, name: &str) -> Result<bool> {
-        let path = self.folder.join(name);
-        let place = place(&path);
-        // The place of the page of `--claims` is looked up only here: a page in a new report's folder has no place before the folder exists.
-        let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
-        if is_claims_page && name != CLAIMS || place.is_some_and(|place| self.kept.contains(&place)) {
-            let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
-                           another --output";
-            return Err(Error::Results { path, problem: problem.to_owned() });
-        }
-        Ok(is_claims_page)
-    }
-
-    /// Removes the files of an earlier report that were not written again, and lists those that were.
-    fn replace_list(&self) -> Result<()> {
-        self.is_claims_page(LIST)?;
+    /// Writes the files, then removes those of an earlier report that this one has not. Files that no report wrote are refused before anything is
+    /// written; the list names all files before the first is written, so that a report that was cut short is one of the earlier reports.
+    fn publish(&self, options: &Options) -> Result<()> {
+        // Files have no place before their folder exists.
+        make_folder(self.folder).map_err(|cause| Error::Results {
+            path: self.folder.to_owned(),
+            problem: format!("the folder cannot be made ({cause}); choose another --output"),
+        })?;
         let list = self.folder.join(LIST);
-        for name in listed(&list).iter().filter(|name| !self.names.contains(name)) {
+        let before = listed(&list);
+        let kept: Vec<PathBuf> = options.kept.iter().filter_map(|path| place(path)).collect();
+        let claims = options.claims.as_deref().and_then(place);
+        let is_claims_page = |path: &Path| claims.is_some() && claims == place(path);
+        let names = || self.files.iter().map(|(name, _)| name.as_str());
+        for name in names().chain([LIST]) {
+            let path = self.folder.join(name);
+            let refuse = |problem: &str| Err(Error::Results { path: path.clone(), problem: problem.to_owned() });
+            if is_claims_page(&path) && name != CLAIMS || place(&path).is_some_and(|place| kept.contains(&place)) {
+                return refuse(
+                    "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
+                     another --output",
+                );
+            }
+            let is_new = name != LIST && name != PAGE && !before.iter().any(|known| known == name);
+            if is_new && !is_claims_page(&path) && fs::symlink_metadata(&path).is_ok() {
+                return refuse(
+                    "expected to write this file of the report, found one that no report wrote; choose another --output, or move it away",
+                );
+            }
+        }
+        let write_list = |names: Vec<&str>| results::publish(&list, format!("{HEADING}\n{}\n", names.join("\n")).as_bytes());
+        let gone: Vec<&str> = before.iter().map(String::as_str).filter(|name| names().all(|other| other != *name)).collect();
+        write_list(names().chain(gone.iter().copied()).collect())?;
+        for (name, bytes) in &self.files {
+            let path = self.folder.join(name);
+            if !is_claims_page(&path) {
+                results::publish(&path, bytes)?;
+            }
+        }
+        for name in &gone {
             let path = self.folder.join(name);
             match fs::remove_file(&path) {
                 Err(cause) if cause.kind() != ErrorKind::NotFound => {
@@ -283,7 +310,7 @@ impl Written<'_> {
                 _ => {}
             }
         }
-        results::publish(&list, format!("{HEADING}\n{}\n", self.names.join("\n")).as_bytes())
+        write_list(names().collect())
     }
 
     /// Each figure in all formats, and what it draws as CSV.
@@ -301,11 +328,11 @@ impl Written<'_> {
             for (name, svg) in [(name.clone(), &svg)].into_iter().chain(column) {
                 for format in FORMATS {
                     let bytes = (format.make)(svg).map_err(|problem| self.failed(&name, &problem))?;
-                    self.file(format!("{name}.{}", format.name), &bytes)?;
+                    self.files.push((format!("{name}.{}", format.name), bytes));
                 }
             }
             let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
-            self.file(format!("{name}.csv"), &csv)?;
+            self.files.push((format!("{name}.csv"), csv));
             drawn.push(Drawn { figure, name, svg, narrow });
         }
         Ok(drawn)

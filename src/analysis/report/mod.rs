@@ -17,7 +17,7 @@ mod terminal;
 mod values;
 mod warnings;
 
-pub use files::{LIST, Options, Report, report};
+pub use files::{LIST, Options, Report, claims_page, refuse_foreign_claims, report};
 pub use table::Table;
 pub use terminal::table;
 pub use values::values;

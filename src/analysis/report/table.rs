@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use maud::{Markup, html};
 
+use super::numbers::NOT_MEASURED;
 use crate::readable::{LINE, aligned, steers};
 
 /// Rows of text under a heading.
@@ -29,7 +30,9 @@ impl Table {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.heading).map_err(|error| error.to_string())?;
         for row in &self.rows {
-            writer.write_record(row.iter().map(|text| inert(text).into_owned())).map_err(|error| error.to_string())?;
+            // A column of numbers has nothing but numbers in it.
+            let field = |text: &String| if text == NOT_MEASURED { String::new() } else { inert(text).into_owned() };
+            writer.write_record(row.iter().map(field)).map_err(|error| error.to_string())?;
         }
         writer.into_inner().map_err(|error| error.to_string())
     }

@@ -15,14 +15,15 @@ use crate::results::{Results, WorkloadSummary};
 
 /// Three tables in plain text, and a fourth where cells are confirmed, at most 80 letters wide: steps-to-result (rows batch sizes, columns
 /// sparsities), a line for each cell with how its trials ended and the searched metaparameters of the best, and the work. Metaparameters that all
-/// trials share stand above the second one.
-pub fn table(results: &Results) -> String {
+/// trials share stand above the second one. `apart` tells the study from others of its name.
+pub fn table(results: &Results, apart: Option<&str>) -> String {
+    let apart = apart.map_or(String::new(), |words| format!(" ({words})"));
     let workload = &results.workload;
     let goal = match workload.validation_examples {
         0 => format!("Goal: {}. Others measured it.", workload.goal_error),
         _ => wrapped(&goal(workload), LINE).join("\n"),
     };
-    let mut blocks = vec![Block::Text(format!("{}\n{goal}", results_name(results)))];
+    let mut blocks = vec![Block::Text(format!("{}{apart}\n{goal}", results_name(results)))];
     if results.cells.is_empty() {
         blocks.push(Block::Text("No cell is finished yet.".to_owned()));
         return terminal(&blocks);

@@ -10,8 +10,7 @@ use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race};
 
-/// Keys in which files of one study may differ: its grid, how the work was run, and how much is confirmed. Confirmations of different kinds are of
-/// different studies.
+/// Keys in which files of one study may differ: its grid, what its confirmations draw anew, and how the work was run.
 const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
 
 /// Keys at most by which studies of one name are told apart.
@@ -44,13 +43,15 @@ pub struct StudyResults {
     pub configuration: Result<settings::Study, String>,
     /// The races of its files that differ from each other; a configuration has one.
     pub races: Vec<Race>,
+    /// Whether `dps-train merge` makes one file of its files.
+    pub mergeable: bool,
     /// Warnings about how its files were put together.
     pub notes: Vec<String>,
 }
 
-/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid, how the
-/// work was run and how much is confirmed may differ, but not what a confirmation's seed draws anew. Where a cell is in several files, the one with
-/// the most trials is kept, of equals the first.
+/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
+/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first. Confirmations are those of the
+/// first file that asks for some; others are kept where their seeds draw the same anew, and beside the study's cells where they draw something else.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
@@ -71,6 +72,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             measured_again: Vec::new(),
             races: configuration.iter().map(|study| study.execution.race).collect(),
             configuration,
+            mergeable: true,
             notes: Vec::new(),
         };
         match studies.iter_mut().find(|study| study.is_of(&found, &BESIDE_THE_STUDY)) {
@@ -153,8 +155,7 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
 
 /// The keys in which two studies differ, with the first one's values.
 fn differing(one: &settings::Study, other: &settings::Study) -> impl Iterator<Item = (String, String)> {
-    let measured = settings::differences(one, other, &BESIDE_THE_STUDY).into_iter();
-    measured.chain(settings::confirmed_otherwise(one, other)).map(|difference| (difference.key, difference.left))
+    settings::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
 }
 
 impl StudyResults {
@@ -300,9 +301,7 @@ impl StudyResults {
     fn is_of(&self, other: &StudyResults, ignored: &[&str]) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
-            (Ok(this), Ok(that)) => {
-                settings::differences(this, that, ignored).is_empty() && settings::confirmed_otherwise(this, that).is_empty()
-            }
+            (Ok(this), Ok(that)) => settings::differences(this, that, ignored).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
         let releases = |study: &StudyResults| {
@@ -318,12 +317,22 @@ impl StudyResults {
                 self.environments.push(environment.clone());
             }
         }
-        for cell in other.results.cells {
+        let (mut mergeable, mut of_other_kind) = (true, false);
+        if let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) {
+            mergeable = settings::contradictions(this, that).is_empty();
+            of_other_kind = !settings::confirmed_otherwise(this, that).is_empty();
+        }
+        self.mergeable &= mergeable;
+        for mut cell in other.results.cells {
             let key = cell.key;
             // An unjoined study has one environment.
             let place = other.environments.first().and_then(|environment| self.environments.iter().position(|one| one == environment));
             let place = place.unwrap_or(0);
             let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
+                if of_other_kind {
+                    self.measured_again.push((cell.clone(), place));
+                    cell.confirmations.clear();
+                }
                 self.results.cells.push(cell);
                 self.measured_in.push((key, place));
                 continue;
@@ -336,6 +345,9 @@ impl StudyResults {
             let (mut cell, mut place) = (cell, place);
             if cell.trials.len() > here.trials.len() {
                 std::mem::swap(here, &mut cell);
+                if of_other_kind {
+                    std::mem::swap(&mut here.confirmations, &mut cell.confirmations);
+                }
                 if let Some((_, kept)) = self.measured_in.iter_mut().find(|(other, _)| *other == key) {
                     std::mem::swap(kept, &mut place);
                 }
@@ -344,6 +356,7 @@ impl StudyResults {
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
+            this.confirm = this.confirm.take().or_else(|| that.confirm.clone());
             if let Ok(text) = settings::canonical(this) {
                 self.results.configuration = text;
             }

@@ -26,6 +26,10 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         let problem = "expected --csv to be another file than those of the study, found one of them; name another file".to_owned();
         return Err(Error::Results { path: csv.clone(), problem });
     }
+    if let Some(csv) = arguments.csv.as_ref().filter(|csv| std::fs::symlink_metadata(csv).is_ok()) {
+        let problem = "expected no such file for --csv, found one; name another, or move it away".to_owned();
+        return Err(Error::Results { path: csv.clone(), problem });
+    }
     let results = results::read(path)?;
     let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
     let (cell, trial) = study::find(path, &results.cells, key, arguments.trial)?;

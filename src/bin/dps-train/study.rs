@@ -302,7 +302,7 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     let figure = journal::figure_path(&output);
     analysis::steps_to_result_plot(results, &figure)?;
     if !quiet {
-        let (table, file, figure) = (analysis::table(results), output.display(), figure.display());
+        let (table, file, figure) = (analysis::table(results, None), output.display(), figure.display());
         out(&format!("{table}\nResults: {file}\nFigure:  {figure}\nNext:    dps-report {}\n", shell_path(&output)));
     }
     Ok(())

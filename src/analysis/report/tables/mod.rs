@@ -7,6 +7,8 @@ mod study;
 mod trials;
 mod work;
 
+use std::collections::BTreeMap;
+
 use super::section::Section;
 use super::table::Table;
 use crate::optimizer::Metaparameter;
@@ -14,10 +16,10 @@ use crate::optimizer::Metaparameter;
 /// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what
 /// cells took; and, where there are any, their confirmations and confirmed steps, what they say of the paper's claims, their measurements along
 /// training and what the theory makes of them.
-pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
+pub fn tables(sections: &[Section], goals: &[f64], digests: &BTreeMap<String, String>) -> Vec<Table> {
     let shown = metaparameters(sections);
     let always = [
-        study::studies(sections),
+        study::studies(sections, digests),
         study::cells(sections, &shown),
         study::fits(sections),
         trials::trials(sections, &shown),

@@ -1,5 +1,8 @@
 //! Studies, their cells and fits.
 
+use std::collections::BTreeMap;
+
+use super::super::numbers::NOT_MEASURED;
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
@@ -9,11 +12,10 @@ use crate::optimizer::Metaparameter;
 use crate::records::{Cell, CellKey};
 use crate::results::{CellRow, Environment};
 
-/// The steps-to-result of a cell that has not been measured.
-const TO_COME: &str = "·";
-
 /// What studies are of, and where they were run; several places are joined by semicolons. A row a study.
-pub(super) fn studies(sections: &[Section]) -> Table {
+pub(super) fn studies(sections: &[Section], digests: &BTreeMap<String, String>) -> Table {
+    let sums =
+        |study: &StudyResults| study.sources.iter().map(|source| digests.get(source).cloned().unwrap_or_default()).collect::<Vec<_>>();
     // In others' measurements 0 stands for what they do not say.
     let known = |study: &StudyResults, number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
     let configured = |study: &StudyResults| study.configuration.as_ref().ok().cloned();
@@ -24,6 +26,7 @@ pub(super) fn studies(sections: &[Section]) -> Table {
     Rows::new("studies", sections.iter().map(|section| section.study))
         .column("study", |study| study.slug.clone())
         .column("files", |study| study.sources.join("; "))
+        .column("files_sha256", |study| sums(study).join("; "))
         .column("dataset", |study| study.results.workload.dataset.clone())
         .column("network", |study| study.results.workload.network.clone())
         .column("optimizer", |study| study.results.workload.optimizer.clone())
@@ -103,7 +106,7 @@ pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
     let regime = |place: &Place| place.fitted.map_or("", |fitted| fitted.regime(place.key.batch_size).map_or("undecided", Regime::name));
     let mut rows = Rows::new("cells", sections.iter().flat_map(Place::all))
         .of_cell(|place| (place.study, place.key))
-        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), TO_COME));
+        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), NOT_MEASURED));
     if sections.iter().any(|section| !section.confirmed.is_empty()) {
         rows = rows
             .estimate("confirmed_steps", |place| place.confirmed.map(|cell| cell.confirmed.mean))
