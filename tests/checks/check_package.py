@@ -3,7 +3,9 @@
 
 What the package reads must be what h5py reads, and what dps-report wrote into cells.csv, trials.csv and curves.csv."""
 
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import h5py
@@ -54,6 +56,25 @@ def main():
     best = study.curves.merge(curves[keys].drop_duplicates(), on=keys).sort_values([*keys, "step"])
     for column in ("step", "errors", "examples"):
         same(f"best {column}", best[column], curves.sort_values([*keys, "step"])[column])
+
+    # Every column says what it means, and files of one name are told apart.
+    for table in (study.cells, study.trials, study.curves, study.confirmations, study.confirmation_curves):
+        untold = [name for name in table if not table.attrs["columns"].get(name)]
+        assert not untold, f"columns without a meaning: {untold}"
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [Path(folder) / place / "study.h5" for place in ("a", "b")]
+        for copy in copies:
+            copy.parent.mkdir()
+            shutil.copy(path, copy)
+        assert dps_results.together(copies, "cells")["study"].nunique() == 2
+        assert dps_results.together(copies[0], "cells")["study"].unique() == ["study"]
+    for paths, table in (([], "cells"), ([path], "cell")):
+        try:
+            dps_results.together(paths, table)
+        except ValueError as error:
+            assert "confirmation_curves" in str(error)
+        else:
+            sys.exit(f"expected {paths} and {table} to be refused")
 
     # The error of an evaluation that saw the whole set is known, of others a bound alone.
     whole = study.curves["examples"] == study.workload["validation_examples"]

@@ -18,6 +18,7 @@ A number that does not exist is missing (NaN or <NA>), where the file has -1. do
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 
@@ -139,10 +140,16 @@ def open(path):
 
 
 def together(paths, table):
-    """The table of that name (`cells`, `trials`, `curves`, `confirmations` …) of several result files, one below the other, with a first column
-    `study`, the files' names."""
+    """The table of that name (`cells`, `trials`, `curves`, `confirmations` …) of a list of result files, one below the other, with a first column
+    `study`: the files' names, or their paths where two files have one name."""
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    tables = [field.name for field in dataclasses.fields(Study) if field.type == "pd.DataFrame"]
+    if table not in tables or not paths:
+        raise ValueError(f"expected result files and one of the tables {', '.join(tables)}, found {len(paths)} files and {table!r}")
     studies = [open(path) for path in paths]
-    return pd.concat([getattr(study, table).assign(study=study.name) for study in studies], ignore_index=True).pipe(
+    names = [study.name for study in studies]
+    names = names if len(set(names)) == len(set(paths)) else [os.path.splitext(path)[0] for path in paths]
+    return pd.concat([getattr(study, table).assign(study=name) for study, name in zip(studies, names)], ignore_index=True).pipe(
         lambda rows: rows[["study", *(name for name in rows if name != "study")]]
     )
 
@@ -182,6 +189,8 @@ def _named(curves, owners, names):
     owner = owners.index.repeat(owners["curve_length"])
     for place, name in enumerate(names):
         curves.insert(place, name, owners[name].to_numpy()[owner])
+        for told in ("columns", "units"):
+            curves.attrs[told] = {name: owners.attrs[told].get(name, ""), **curves.attrs[told]}
     return curves
 
 
