@@ -50,7 +50,10 @@ pub const MOST_BYTES: u64 = 1 << 36;
 
 /// Opens a file of this program with `options`, and nothing but a regular file: a pipe would be waited at for ever, a device may have no end, and a
 /// link may lead to somebody else's file.
-pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+///
+/// # Errors
+/// The operating system's, or one that says what was found in a regular file's place.
+pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let found = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
     let refused = |what: &str| io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {what}"));
     // Neither waits for a pipe's other end nor follows a link.

@@ -15,4 +15,4 @@ mod document;
 mod proposal;
 
 pub use design::{Asked, Part, parts};
-pub use proposal::{Proposal, is_picture, propose};
+pub use proposal::{PICTURE_TITLE, Proposal, propose};

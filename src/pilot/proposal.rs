@@ -1,7 +1,5 @@
 //! A pilot's answer: a configuration with comments, the picture of why, and a summary.
 
-use std::fs::OpenOptions;
-use std::io::Read;
 use std::path::Path;
 
 use super::choice::{Choice, choose};
@@ -14,7 +12,6 @@ use crate::optimizer::{Metaparameter, Range, range_as_toml};
 use crate::readable::{LINE, aligned, count, digits, some, wrapped};
 use crate::results::Results;
 use crate::settings::{self, Configuration};
-use crate::storage::open_regular;
 
 /// Letters of a line of comments.
 const WIDTH: usize = 118;
@@ -112,17 +109,7 @@ fn words(corner: &Corner, curve: &Curve) -> String {
 }
 
 /// How the title of a pilot's picture ends.
-const TITLE: &str = "curves of the pilot";
-
-/// Bytes at the begin of a picture in which its title stands: a title is at most as long as a file's name.
-const HEAD: u64 = 1024;
-
-/// Whether the file at `path` is the picture of a pilot.
-pub fn is_picture(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let read = open_regular(path, OpenOptions::new().read(true)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("{TITLE}</title>"))
-}
+pub const PICTURE_TITLE: &str = "curves of the pilot";
 
 /// The picture.
 fn chart(name: &str, corners: &[Corner], examples: u32, choice: Option<&Choice>) -> Chart {
@@ -141,7 +128,7 @@ fn chart(name: &str, corners: &[Corner], examples: u32, choice: Option<&Choice>)
         Whole { key: corner.key, curves: corner.curves.iter().map(curve).collect(), best }
     };
     let whole: Vec<Whole> = corners.iter().map(whole).collect();
-    whole_curves(format!("{name}: {TITLE}"), &whole, choice.map(|choice| choice.goal))
+    whole_curves(format!("{name}: {PICTURE_TITLE}"), &whole, choice.map(|choice| choice.goal))
 }
 
 /// The corners as a table, then what is proposed.

@@ -389,6 +389,9 @@ fn adopt(
         let of = |confirmation: &Confirmation| Record::Confirmation { key: cell.key, confirmation: confirmation.clone() };
         records.extend(cell.confirmations.iter().map(of));
     }
+    if results.complete {
+        records.push(Record::End(Ending::Finished));
+    }
     Journal::begin(path, &header, &records, storage)
 }
 

@@ -12,7 +12,7 @@ use super::measured;
 use crate::forecast::Forecast;
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{duration, first_line, some};
-use crate::records::{Cell, CellKey, Start, Status, Wanted, cells, is_searched};
+use crate::records::{Cell, CellKey, Ending, Start, Status, Wanted, cells, is_searched};
 use crate::settings::{self, Study};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
@@ -162,7 +162,14 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         scored,
         job,
         restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
-        causes: starts.iter().flatten().skip(1).map(|start| start.before.to_string()).collect(),
+        // Parts put together have several first starts.
+        causes: starts
+            .iter()
+            .flatten()
+            .map(|start| start.before)
+            .filter(|&before| before != Ending::First)
+            .map(|before| before.to_string())
+            .collect(),
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })

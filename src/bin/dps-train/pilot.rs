@@ -1,14 +1,17 @@
 //! `dps-train pilot`: whole curves at the corners of a study's grid, and what they propose.
 
+use std::fs::OpenOptions;
+use std::io::Read;
 use std::path::Path;
 
 use dps::arguments::{PilotArguments, StudyArguments};
 use dps::comm::{Communicator, together};
 use dps::data::Dataset;
-use dps::pilot::{Part, is_picture, parts, propose};
+use dps::pilot::{PICTURE_TITLE, Part, parts, propose};
 use dps::progress::{Event, Observer, ProgressForm};
 use dps::readable::{count, duration, shell_path, some};
 use dps::results::Results;
+use dps::storage::open_regular;
 use dps::streams::out;
 use dps::{Error, Result, exit, results, settings, signals, study};
 
@@ -17,6 +20,9 @@ use crate::study::{Prepared, fail, load, measure, observer, prepare};
 
 /// Part of the machine's peak speed that training is assumed to reach, as in a plan.
 const ASSUMED: &str = "at half of this machine's peak speed";
+
+/// Bytes at the begin of a picture in which its title stands: a title is at most as long as a file's name.
+const HEAD: u64 = 1024;
 
 /// Runs a pilot on all ranks.
 pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: &str) -> u8 {
@@ -75,6 +81,13 @@ fn begin(asked: &StudyArguments) -> Result<String> {
         }
     }
     std::fs::read_to_string(&asked.config).map_err(|cause| refuse(&asked.config, format!("the file cannot be read ({cause})")))
+}
+
+/// Whether the file at `path` is the picture of a pilot.
+fn is_picture(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = open_regular(path, OpenOptions::new().read(true)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains(&format!("{PICTURE_TITLE}</title>"))
 }
 
 /// The studies of the pilot, ready to be measured. How long they probably take is said.
