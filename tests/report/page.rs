@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::coverage::{DENSE, confirmed_study};
 use crate::support::synthetic::Synthetic;
 use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
 use dps::optimizer::Metaparameter;
@@ -401,6 +402,18 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
             (is_merged && !next.is_empty(), is_merged),
             "{next}"
         );
+    }
+    // Of cells that the first file lacks, confirmations of another kind are left out of the fits, which a warning says.
+    let of_kind = |sparsity: f64, vary: &str| {
+        let mut results = confirmed_study(1, &[2, 8, 32, 128], [DENSE, DENSE], 0.0, 1.0).results;
+        results.cells.retain(|cell| cell.key.sparsity == sparsity);
+        Results { configuration: confirmed(vary).configuration, ..results }
+    };
+    for (vary, is_left_out) in [("\"order\"", false), ("\"weights\"", true)] {
+        let (kinds, _folder) = report(vec![of_kind(0.0, "\"order\""), of_kind(0.9, vary)]);
+        let left_out = kinds.warnings.iter().filter(|warning| warning.contains("confirmations of 4 cells in 1.h5 are left out")).count();
+        let confirmed = kinds.studies[0].results.cells.iter().filter(|cell| !cell.confirmations.is_empty()).count();
+        assert_eq!((left_out, confirmed), if is_left_out { (1, 4) } else { (0, 8) }, "{:?}", kinds.warnings);
     }
 
     let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::grid::Grid;
 use super::known::is_of_dps;
 use crate::pruning::{CriterionName, Pruning};
-use crate::readable::{count, first_line};
+use crate::readable::{count, first_line, some};
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race};
@@ -318,21 +318,22 @@ impl StudyResults {
                 self.environments.push(environment.clone());
             }
         }
-        let (mut mergeable, mut of_other_kind) = (true, false);
+        let (mut otherwise, mut left_out) = (Vec::new(), 0);
         if let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) {
-            mergeable = settings::contradictions(this, that).is_empty();
-            of_other_kind = !settings::confirmed_otherwise(this, that).is_empty();
+            self.mergeable &= settings::contradictions(this, that).is_empty();
+            otherwise = settings::confirmed_otherwise(this, that);
         }
-        self.mergeable &= mergeable;
+        let of_other_kind = !otherwise.is_empty();
         for mut cell in other.results.cells {
             let key = cell.key;
             // An unjoined study has one environment.
             let place = other.environments.first().and_then(|environment| self.environments.iter().position(|one| one == environment));
             let place = place.unwrap_or(0);
             let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
-                if of_other_kind {
+                if of_other_kind && !cell.confirmations.is_empty() {
                     self.measured_again.push((cell.clone(), place));
                     cell.confirmations.clear();
+                    left_out += 1;
                 }
                 self.results.cells.push(cell);
                 self.measured_in.push((key, place));
@@ -366,6 +367,15 @@ impl StudyResults {
             if !self.races.contains(&race) {
                 self.races.push(race);
             }
+        }
+        if left_out > 0 {
+            let differ: Vec<String> = otherwise.iter().map(|found| found.between("the first file", "this one")).collect();
+            self.notes.push(format!(
+                "The confirmations of {} in {} are left out, as they are of another kind ({}).",
+                some(left_out, "cell"),
+                other.sources.join(", "),
+                differ.join("; ")
+            ));
         }
         self.results.complete &= other.results.complete;
         self.sources.extend(other.sources);
