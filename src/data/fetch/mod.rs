@@ -12,6 +12,7 @@ mod tests;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use self::checked::verify;
 use self::delivery::{Delivery, remove_old_parts};
@@ -21,6 +22,9 @@ use super::sources::{DatasetFiles, Published, Source, set};
 use crate::data::choice::DatasetName;
 use crate::storage::make_folder;
 use crate::{Error, Result};
+
+/// How long a fetch waits for another program that fetches into the same folder: whoever can read a shared folder can hold its lock.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// Puts the original files of `name` into the data folder `folder` where they are missing, and returns the folder they are in.
 ///
@@ -47,13 +51,15 @@ fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) 
     let target = folder.join(set.name.name());
     let at_target = |problem: String| Error::Data { path: target.clone(), problem };
     make_folder(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
-    // Held until the end. Where the file system knows no locks, two programs fetch the same bytes.
-    let folder = File::open(&target);
-    if let Ok(folder) = &folder
-        && matches!(folder.try_lock(), Err(TryLockError::WouldBlock))
-    {
+    // The lock is held until the end. Where the file system knows no locks, or a program holds it for longer, two programs fetch the same bytes.
+    let lock = File::open(&target);
+    let is_held = || lock.as_ref().is_ok_and(|folder| matches!(folder.try_lock(), Err(TryLockError::WouldBlock)));
+    let begun = Instant::now();
+    if is_held() {
         progress(&format!("{}: waits for another program that is fetching {}", target.display(), set.name));
-        let _ = folder.lock();
+        while is_held() && begun.elapsed() < LONGEST_WAIT {
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
     remove_old_parts(&target);
 
