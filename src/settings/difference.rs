@@ -5,8 +5,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Study;
-
 /// Keys with which a study may go on changed: left out of the comparison, as of the configuration's digest. The device and the reduction change
 /// records by rounding, the others not at all.
 pub const IGNORED_KEYS: [&str; 8] = [
@@ -39,6 +37,11 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Whether the key says how points are confirmed.
+    pub fn is_of_confirmations(&self) -> bool {
+        self.key.starts_with("confirm.")
+    }
+
     /// `key: LEFT has X, RIGHT has Y`.
     pub fn between(&self, left: impl fmt::Display, right: impl fmt::Display) -> String {
         format!("{}: {left} has {}, {right} has {}", self.key, self.left, self.right)
@@ -69,11 +72,6 @@ pub fn contradictions(left: &impl Serialize, right: &impl Serialize) -> Vec<Diff
     let both = confirms(toml::Table::try_from(left)) && confirms(toml::Table::try_from(right));
     let section: &[&str] = if both { &[] } else { &["confirm"] };
     differences(left, right, &[&IGNORED_KEYS[..], &GROWING_KEYS[..], section].concat())
-}
-
-/// The keys by which the confirmations of two studies are of different kinds, where both ask for some.
-pub fn confirmed_otherwise(left: &Study, right: &Study) -> Vec<Difference> {
-    contradictions(left, right).into_iter().filter(|difference| difference.key.starts_with("confirm.")).collect()
 }
 
 fn flatten(prefix: &str, table: &toml::Table, values: &mut BTreeMap<String, String>) {

@@ -124,8 +124,10 @@ impl Files {
             );
             tell(Event::Note { line: &line });
         }
-        let confirmed = |found: &settings::Difference| configuration.study.confirm.is_some() && found.key.starts_with("confirm.");
-        for found in settings::differences(&configuration.study, whole, &[]).into_iter().filter(confirmed) {
+        let asks_for_some = configuration.study.confirm.is_some();
+        for found in
+            settings::differences(&configuration.study, whole, &[]).iter().filter(|found| asks_for_some && found.is_of_confirmations())
+        {
             let line = format!(
                 "{}: an earlier run of the study had {}, by which it goes on, not by {}; choose another --output for confirmations of their own",
                 found.key, found.right, found.left
@@ -354,7 +356,9 @@ fn adopt(
         return Err(Error::Results { path: from.to_owned(), problem });
     }
     let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
-    if apart.is_some_and(|study| !settings::confirmed_otherwise(&configuration.study, study).is_empty()) {
+    if apart
+        .is_some_and(|study| settings::contradictions(&configuration.study, study).iter().any(settings::Difference::is_of_confirmations))
+    {
         configuration.study.confirm = None;
         configuration.text = settings::canonical(&configuration.study)?;
         results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());

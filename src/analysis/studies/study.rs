@@ -320,8 +320,9 @@ impl StudyResults {
         }
         let (mut otherwise, mut left_out) = (Vec::new(), 0);
         if let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) {
-            self.mergeable &= settings::contradictions(this, that).is_empty();
-            otherwise = settings::confirmed_otherwise(this, that);
+            otherwise = settings::contradictions(this, that);
+            self.mergeable &= otherwise.is_empty();
+            otherwise.retain(settings::Difference::is_of_confirmations);
         }
         let of_other_kind = !otherwise.is_empty();
         for mut cell in other.results.cells {
