@@ -6,7 +6,7 @@ use crate::network::Network;
 
 /// A criterion: scores the connections of a network before it is trained. The highest scores are kept.
 pub trait Criterion {
-    /// What the criterion needs besides the initial weights.
+    /// The numbers that the criterion needs besides the initial weights.
     fn given(&self) -> Given;
 
     /// One score for each parameter, from the numbers that [`Criterion::given`] names.
@@ -46,7 +46,7 @@ pub struct Untrained<'a> {
     pub weights: &'a [f32],
 }
 
-/// What a back end computes for a criterion, at the initial weights: `[parameters]`, or no number.
+/// Numbers that a back end computes for a criterion, at the initial weights: `[parameters]`, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given {
     /// No number: the initial weights and the seed are enough.
@@ -55,7 +55,7 @@ pub enum Given {
     LossGradient,
     /// The product H g of the Hessian and the gradient of the loss summed over the scoring examples.
     HessianGradient {
-        /// What the examples' logits are divided by.
+        /// The divisor of the examples' logits.
         temperature: f32,
     },
 }

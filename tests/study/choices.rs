@@ -4,7 +4,7 @@ use crate::support::study::{Study, train};
 use dps::records::{Cell, Status, Trial};
 use dps::results::{self, Results};
 
-/// What the program makes of a study with some keys changed.
+/// The results that the program writes of a study with some keys changed.
 fn run(study: &Study, settings: &[&str]) -> Results {
     let options: Vec<&str> = ["--fresh"].into_iter().chain(settings.iter().flat_map(|setting| ["--set", setting])).collect();
     results::read(&study.measure(train(), "x.h5", &options)).unwrap()

@@ -121,12 +121,12 @@ pub fn dps_report() -> Command {
     Command::new(env!("CARGO_BIN_EXE_dps-report"))
 }
 
-/// What the command printed on standard error, after checking that it succeeded.
+/// The command's standard error, after checking that it succeeded.
 pub fn succeed(command: &mut Command) -> String {
     fail(command, 0)
 }
 
-/// What the command printed on standard error, after checking its exit code.
+/// The command's standard error, after checking its exit code.
 pub fn fail(command: &mut Command, code: i32) -> String {
     let Output { status, stderr, .. } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let stderr = String::from_utf8_lossy(&stderr).into_owned();

@@ -106,6 +106,11 @@ def read(place):
     return Release(**tables)
 
 
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
 def _studies(report, files):
     """The report's table of studies, and which of them each file is of, by the SHA-256 of the files."""
     table = read_csv(os.path.join(report, "studies.csv"))
@@ -114,8 +119,7 @@ def _studies(report, files):
     of_sum = {digest.strip(): row.study for row in table.itertuples() for digest in str(row.files_sha256).split(";")}
     owners = {}
     for path in files:
-        with open(path, "rb") as file:
-            owners[path] = of_sum.pop(hashlib.sha256(file.read()).hexdigest(), None)
+        owners[path] = of_sum.pop(_sha256(path), None)
     others = [file for file, study in owners.items() if study is None]
     if others or of_sum:
         found = f"none of {', '.join(others)}" if others else f"one of {len(of_sum)} more"
@@ -244,8 +248,7 @@ def main():
             shutil.copy(file, folder)
         with open(os.path.join(folder, "SHA256SUMS"), "w") as sums:
             for name in sorted(set(os.listdir(folder)) - {"SHA256SUMS"}):
-                with open(os.path.join(folder, name), "rb") as file:
-                    sums.write(f"{hashlib.sha256(file.read()).hexdigest()}  {name}\n")
+                sums.write(f"{_sha256(os.path.join(folder, name))}  {name}\n")
         os.rename(folder, options.output)
     print(f"{options.output}: {read(options.output)!r}")
 

@@ -4,7 +4,7 @@ use crate::pruning::criterion::{Criterion, Given, Untrained};
 
 /// Gradient signal preservation (Wang et al., ICLR 2020).
 pub struct Grasp {
-    /// What logits are divided by before they are scored.
+    /// The divisor of logits, before the loss is taken of them.
     pub temperature: f32,
 }
 
