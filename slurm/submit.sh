@@ -26,6 +26,10 @@ if [ $# -lt 1 ]; then
   echo "usage: submit.sh [sbatch options --] CONFIG [dps-train options]" >&2
   exit 2
 fi
+if [[ $1 = -* ]]; then
+  echo "expected CONFIG, found $1; -- goes between sbatch's options and CONFIG: submit.sh [sbatch options --] CONFIG [dps-train options]" >&2
+  exit 2
+fi
 DPS_SLURM=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export DPS_SLURM
 cells=$("${DPS_TRAIN:-dps-train}" "$@" --cells)

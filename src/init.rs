@@ -82,7 +82,12 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     let text = template(&Choices { dataset, network, optimizer, schedule });
     // A path may be none that a configuration can have.
     crate::settings::parse(&path.display().to_string(), &text, &[])?;
-    let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    // A part of a configuration would be in the way of the next try.
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()).inspect_err(|_| drop(std::fs::remove_file(path))));
     match written {
         Ok(()) => Ok(()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {

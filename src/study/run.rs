@@ -148,7 +148,11 @@ fn go_on(
         threshold,
         validation_examples: dataset.validation.len(),
     });
-    problem.iter().for_each(|line| driver.observer.event(&Event::Note { line }));
+    let unreached = |key: &&CellKey| results.cells.iter().any(|cell| cell.key == **key && cell.steps_to_result().is_none());
+    let unreached: Vec<String> = keys.iter().filter(unreached).map(CellKey::to_string).collect();
+    let nothing = (!searches && !unreached.is_empty())
+        .then(|| format!("no trial reached the goal, so that there is no point to confirm: {}", unreached.join("; ")));
+    problem.iter().chain(&nothing).for_each(|line| driver.observer.event(&Event::Note { line }));
     driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));

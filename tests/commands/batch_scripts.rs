@@ -44,6 +44,8 @@ fn what_would_fail_in_the_queue_is_not_submitted() {
         let (code, said) = run(folder, "submit.sh", &["small.toml", option], &[]);
         assert!(code == 2 && said.contains(option), "{said}");
     }
+    let (code, said) = run(folder, "submit.sh", &["--time=1:00", "small.toml"], &[]);
+    assert!(code == 2 && said.contains("found --time=1:00; -- goes between"), "{said}");
     fs::create_dir(folder.join("results")).unwrap();
     fs::write(folder.join("results/small.journal"), "").unwrap();
     let (code, said) = run(folder, "submit.sh", &["small.toml"], &[]);

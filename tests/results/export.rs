@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::synthetic::Synthetic;
 use dps::optimizer::Metaparameter;
 use dps::records::Status;
-use dps::results;
+use dps::results::{self, Results};
 
 #[test]
 fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
@@ -56,4 +56,21 @@ fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
     }
     let error = export().assert().code(4).get_output().stderr.clone();
     assert!(String::from_utf8(error).unwrap().contains("expected no such folder, found one"));
+}
+
+#[test]
+fn studies_that_the_layout_cannot_tell_apart_leave_no_half_of_an_export() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let small = Synthetic::small();
+    // The network and the optimizer are one study's and the other's; the goal has no place in the layout.
+    for (name, goal) in [("one.h5", "0.14"), ("other.h5", "0.15")] {
+        let configuration = small.configuration().replace("goal_error = 0.14", &format!("goal_error = {goal}"));
+        results::write(&folder.path().join(name), &Results { configuration, ..small.results() }).unwrap();
+    }
+    let mut report = assert_cmd::Command::cargo_bin("dps-report").unwrap();
+    report.current_dir(folder.path()).args(["one.h5", "other.h5", "--shallue", "data"]);
+    let error = String::from_utf8(report.assert().code(4).get_output().stderr.clone()).unwrap();
+    assert!(error.contains("found that of one.h5 and that of other.h5"), "{error}");
+    assert!(!folder.path().join("data").exists());
 }

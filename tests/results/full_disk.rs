@@ -1,4 +1,4 @@
-//! A full disk while a result file is written, as the kernel shows it to a process whose files may not grow past 128 KiB.
+//! A full disk while a result file or a configuration is written, as the kernel shows it to a process whose files may not grow.
 
 use std::path::Path;
 use std::process::Command;
@@ -42,4 +42,15 @@ fn a_full_disk_leaves_the_old_file() {
     assert_eq!(results::read(&path).unwrap(), study(2));
     assert_eq!(results::read(&folder.path().join("second.h5")).unwrap(), study(3));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "a temporary file is left");
+}
+
+#[test]
+fn a_full_disk_leaves_no_part_of_a_configuration() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let limited = "ulimit -f 0; trap '' XFSZ; exec \"$0\" init new.toml --dataset mnist --optimizer sgd";
+    let child = Command::new("sh").args(["-c", limited, env!("CARGO_BIN_EXE_dps-train")]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.code() == Some(2) && said.contains("the file cannot be written"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -305,6 +305,17 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     assert!(starts[0].began > 0 && starts.is_sorted_by_key(|start| start.began), "{starts:?}");
 }
 
+#[test]
+fn cells_without_a_point_to_confirm_are_named() {
+    let study =
+        Study::new(&[("goal_error = 0.3", "goal_error = 0.001"), ("max_steps = 40", "max_steps = 4"), ("trials = 5", "trials = 1")]);
+    study.measure(train(), "x.h5", &[]);
+    let said = succeed(&mut study.subcommand("confirm", "x.h5"));
+    let cells =
+        "no point to confirm: batch size 2, sparsity 0; batch size 2, sparsity 0.9; batch size 37, sparsity 0; batch size 37, sparsity 0.9";
+    assert!(said.contains(cells), "{said}");
+}
+
 /// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
 #[test]
 fn weights_and_order_vary_apart() {

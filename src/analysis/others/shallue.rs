@@ -4,8 +4,9 @@
 //! Shallue's layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations.
 //! Whatever else has no place is in an object `dps`.
 
-use std::path::Path;
-use std::{fs, io};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io, iter};
 
 use serde_json::{Map, Value, json};
 
@@ -28,22 +29,40 @@ pub(super) const CONFIRMATIONS: &str = "confirmations";
 /// Writes every cell of the studies below `folder`, and returns how many there are.
 ///
 /// # Errors
-/// [`Error::Results`]: a cell's folder is there already, as where two studies differ in what the layout cannot say; a configuration cannot be read;
-/// or a file cannot be written.
+/// [`Error::Results`], before anything is written: a cell's folder is there already, two studies differ in what the layout cannot say, or a
+/// configuration cannot be read. Later: a file cannot be written.
 pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
-    let mut cells = 0;
+    let refuse = |path: &Path, problem: String| Err(Error::Results { path: path.to_owned(), problem });
+    let (mut cells, mut exports) = (0, BTreeMap::new());
     for study in studies {
-        let configuration = study.configuration.as_ref().map_err(|problem| {
-            let problem = format!(
-                "the configuration of {} cannot be read ({problem}), and the layout needs its search space",
-                study.sources.join(", ")
-            );
-            Error::Results { path: folder.to_owned(), problem }
-        })?;
+        let sources = study.sources.join(", ");
+        let configuration = match &study.configuration {
+            Ok(configuration) => configuration,
+            Err(problem) => {
+                let problem = format!("the configuration of {sources} cannot be read ({problem}), and the layout needs its search space");
+                return refuse(folder, problem);
+            }
+        };
         for cell in &study.results.cells {
-            write_cell(cell, &study.results.workload, configuration, folder)?;
             cells += 1;
+            let trials = Exported::trials(cell, &study.results.workload, configuration.execution.race);
+            for exported in iter::once(trials).chain(Exported::confirmations(cell)) {
+                let place = exported.place(cell, &study.results.workload, folder);
+                if fs::symlink_metadata(&place).is_ok() {
+                    return refuse(&place, "expected no such folder, found one; export into a new folder".to_owned());
+                }
+                if let Some((other, ..)) = exports.insert(place.clone(), (sources.clone(), exported, cell, study, configuration)) {
+                    let problem = format!(
+                        "expected one study's cell, found that of {other} and that of {sources}, which the layout cannot tell apart; export each \
+                         into a folder of its own"
+                    );
+                    return refuse(&place, problem);
+                }
+            }
         }
+    }
+    for (place, (_, exported, cell, study, configuration)) in &exports {
+        write_study(exported, cell, &study.results.workload, configuration, place)?;
     }
     Ok(cells)
 }
@@ -86,42 +105,37 @@ impl Exported<'_> {
             tested: None,
         })
     }
-}
 
-fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &settings::Study, folder: &Path) -> Result<()> {
-    let trials = Exported::trials(cell, workload, configuration.execution.race);
-    for exported in std::iter::once(trials).chain(Exported::confirmations(cell)) {
-        write_study(&exported, cell, workload, configuration, folder)?;
-    }
-    Ok(())
-}
-
-fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, configuration: &settings::Study, folder: &Path) -> Result<()> {
-    // What a file says becomes the name of a folder, and nothing else: no path of its own.
-    let words =
-        |name: &str| -> String { name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect() };
-    let model = match cell.key.sparsity {
-        0.0 => format!("{}{}", words(&workload.network), exported.suffix),
-        sparsity => format!("{}_sparsity_{sparsity}{}", words(&workload.network), exported.suffix),
-    };
-    // Shallue et al.'s data call the optimizer `nesterov` by the name `nesterov_momentum`.
-    let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
-    let dataset = words(&workload.dataset);
-    let place = folder.join(&dataset).join(&model).join(&optimizer).join(cell.key.batch_size.to_string());
-    let failed = |error: io::Error| {
-        let problem = match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                "expected no such folder, found one; export into a new folder, and studies that differ in their goal or schedule \
-                                             into one each"
-                    .to_owned()
-            }
-            _ => format!("the export could not be written ({error}); choose a folder you may write to, with free space"),
+    /// The names of the data set, the model and the optimizer in the layout.
+    fn names(&self, cell: &Cell, workload: &WorkloadSummary) -> [String; 3] {
+        // What a file says becomes the name of a folder, and nothing else: no path of its own.
+        let words = |name: &str| -> String {
+            name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
         };
-        Error::Results { path: place.clone(), problem }
+        let model = match cell.key.sparsity {
+            0.0 => format!("{}{}", words(&workload.network), self.suffix),
+            sparsity => format!("{}_sparsity_{sparsity}{}", words(&workload.network), self.suffix),
+        };
+        // Shallue et al.'s data call the optimizer `nesterov` by the name `nesterov_momentum`.
+        let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
+        [words(&workload.dataset), model, optimizer]
+    }
+
+    /// The folder of a cell's study below `folder`.
+    fn place(&self, cell: &Cell, workload: &WorkloadSummary, folder: &Path) -> PathBuf {
+        self.names(cell, workload).iter().fold(folder.to_owned(), |path, name| path.join(name)).join(cell.key.batch_size.to_string())
+    }
+}
+
+fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, configuration: &settings::Study, place: &Path) -> Result<()> {
+    let [dataset, model, optimizer] = exported.names(cell, workload);
+    let failed = |error: io::Error| {
+        let problem = format!("the export could not be written ({error}); choose a folder you may write to, with free space");
+        Error::Results { path: place.to_owned(), problem }
     };
     let write = |path: &Path, bytes: &[u8]| Disk.create(path).and_then(|file| Disk.append(&file, bytes)).map_err(failed);
     let pretty = |value: &Value| format!("{value:#}\n").into_bytes();
-    place.parent().map_or(Ok(()), make_folder).and_then(|()| fs::create_dir(&place)).map_err(failed)?;
+    place.parent().map_or(Ok(()), make_folder).and_then(|()| fs::create_dir(place)).map_err(failed)?;
     let study = json!({
         "batch_size": cell.key.batch_size,
         "dataset": dataset,

@@ -9,7 +9,7 @@ use super::warnings::dead_layers;
 use crate::analysis::statistics::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::analysis::studies::{Grid, has_curves, has_trials, is_of_dps, results_name};
 use crate::optimizer::Metaparameter;
-use crate::readable::{LINE, count, wrapped};
+use crate::readable::{LINE, count, some, wrapped};
 use crate::records::{Cell, Status, median_steps};
 use crate::results::{Results, WorkloadSummary};
 
@@ -65,12 +65,12 @@ pub fn table(results: &Results, apart: Option<&str>) -> String {
 
 fn goal(workload: &WorkloadSummary) -> String {
     format!(
-        "Goal: validation error ≤ {} (at most {} of {} examples{} wrong), tested every {} steps up to {}.",
+        "Goal: validation error ≤ {} (at most {} of {} examples{} wrong), tested every {} up to {}.",
         workload.goal_error,
         count(workload.goal_threshold),
         count(workload.validation_examples),
         if workload.training_examples.is_some() { " of the data's own validation set" } else { "" },
-        workload.evaluate_every,
+        some(workload.evaluate_every as usize, "step"),
         count(workload.max_steps),
     )
 }

@@ -169,14 +169,15 @@ fn wrong_law(fitted: &Fitted) -> Option<String> {
 /// What to say of cells whose K* is so few evaluations that it is hardly known.
 fn few_intervals(study: &StudyResults) -> Option<String> {
     let every = study.grid().every;
+    let advice = if is_of_dps(&study.results) { " A smaller evaluate_every would say more." } else { "" };
     let steps: Vec<u32> =
         study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| steps / FEWEST_INTERVALS < every).collect();
     let least = *steps.iter().min()?;
     // Steps of 1 are as fine as can be.
     (every > 1).then(|| {
         format!(
-            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, one of them within {}: K* is known to {every} steps alone (evaluate_every), which is \
-             {:.0} % of it. A smaller evaluate_every would say more.",
+            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, one of them within {}: K* is known to {every} steps alone, which is {:.0} % of \
+             it.{advice}",
             some(steps.len(), "cell"),
             least.div_ceil(every),
             100.0 * f64::from(every) / f64::from(least)

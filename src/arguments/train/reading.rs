@@ -26,6 +26,12 @@ impl Train {
         let (kind, problem) = match (command, config) {
             (Some(command), _) => return Ok(command),
             (None, Some(config)) => match misspelt(&config) {
+                Some(command) if config.as_os_str() == command.as_str() => (
+                    ErrorKind::ArgumentConflict,
+                    format!(
+                        "expected the command {command:?} as the first word, found an option before it; write dps-train {command}, then its options"
+                    ),
+                ),
                 Some(near) => (
                     ErrorKind::InvalidSubcommand,
                     format!(

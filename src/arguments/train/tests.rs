@@ -267,6 +267,7 @@ fn what_was_meant_is_said() {
         let said = said(line);
         assert!(said.contains("which is neither") && said.contains(&format!("did you mean dps-train {command}?")), "{said}");
     }
+    assert!(said("--data . status").contains("write dps-train status, then its options"));
     assert!(said("a.toml b.toml").contains("expected one configuration file, found 2"));
     // Whatever looks like a path is one.
     for config in ["status.toml", "./stauts", "quickstart"] {

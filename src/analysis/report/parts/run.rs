@@ -51,7 +51,7 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
         rows.push(("Validation set", format!("the data's own; all {} examples of the training file are trained on", count(examples))));
     }
     if workload.evaluate_every > 0 {
-        rows.push(("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))));
+        rows.push(("Tested", format!("every {}, up to {}", some(workload.evaluate_every as usize, "step"), count(workload.max_steps))));
     }
     rows.push(("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))));
     rows.push(("Sparsities", list(&mut sparsities.iter().map(f64::to_string))));
