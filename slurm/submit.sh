@@ -40,7 +40,7 @@ parts=$results/$name.parts
 . "$DPS_SLURM/options.bash"
 check_options "$@"
 if [ -e "$results/$name.journal" ]; then
-  echo "expected no study at $results/$name.h5, to which the report job merges the cells, found $results/$name.journal of one; set DPS_RESULTS to another folder" >&2
+  echo "expected no study at $results/$name.h5, to which the report job merges the cells, found $results/$name.journal of one; move $results/$name.h5 and $results/$name.journal away, and the report job makes the file anew from the cells in $parts, or set DPS_RESULTS to another folder" >&2
   exit 7
 fi
 mkdir -p "$parts"

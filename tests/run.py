@@ -3,7 +3,7 @@
 
 Each program of tests/ has a module for each thing that it tests. `cargo test` runs the programs one after the other, and many tests wait more than they
 compute. Here each module runs in a process of its own, one test at a time, and one more of them run side by side than there are cores, as some
-wait. What a process prints comes when it has ended. The last lines name what failed.
+wait. A program without modules is run in parts. What a process prints comes when it has ended. The last lines name what failed.
 """
 
 import json
@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 # Modules that take longest begin first.
 FIRST = ["study::ranks", "stops::resume", "stops::interrupts", "gpu::kernels_compile", "gpu::cuda_backend", "cuda", "cuda_products"]
 FIRST += ["kernels::reference", "kernels::networks"]
+# Processes to which the tests of a program without modules are dealt out.
+PARTS = 3
 
 
 def programs(arguments):
@@ -33,12 +35,14 @@ def programs(arguments):
 
 
 def parts(name, path):
-    """Gives (name, command) of each module of a program; a program whose tests lie in no module, or of src/, is one part."""
+    """Gives (name, command) of each module of a program. The tests of a program without modules are dealt out to PARTS parts; those of src/ are one."""
     listed = subprocess.run([path, "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     tests = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
-    modules = sorted({test.partition("::")[0] for test in tests})
-    if " " in name or not all("::" in test for test in tests):
+    if " " in name:
         return [(name, [path])]
+    if not all("::" in test for test in tests):
+        return [(name, [path, "--exact", *tests[first::PARTS]]) for first in range(min(PARTS, len(tests)))]
+    modules = sorted({test.partition("::")[0] for test in tests})
     return [(f"{name}::{module}", [path, "--exact", *(test for test in tests if test.startswith(f"{module}::"))]) for module in modules]
 
 

@@ -88,12 +88,7 @@ impl Lock {
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): the file is gone, or is another one.
     pub fn check(&self) -> Result<()> {
-        let is_lost = match fs::metadata(&self.path) {
-            Ok(named) => !is_same(&named, &self.file),
-            // Any other error does not show that the file is gone, so no other error ends the study.
-            Err(cause) => cause.kind() == ErrorKind::NotFound,
-        };
-        if is_lost {
+        if is_lost(&self.path, &self.file) {
             let advice = "what this run wrote is in files that have no name any more; run the same command again where no other job does";
             return Err(error(
                 &self.path,
@@ -144,6 +139,15 @@ impl Drop for Lock {
         if self.check().is_ok() {
             let _ = fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Whether an open file has lost its name, because the name is gone or leads to another file.
+pub(super) fn is_lost(path: &Path, file: &File) -> bool {
+    match fs::metadata(path) {
+        Ok(named) => !is_same(&named, file),
+        // Any other error does not show that the file is gone, so no other error ends the study.
+        Err(cause) => cause.kind() == ErrorKind::NotFound,
     }
 }
 

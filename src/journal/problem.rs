@@ -7,7 +7,8 @@ use crate::Error;
 use crate::storage::advice;
 
 /// What a person can do about studies that do not fit each other.
-pub(super) const OTHER_STUDY: &str = "choose another result file, or start over with --fresh, which moves the old files aside";
+pub(super) const OTHER_STUDY: &str =
+    "choose another result file, or start over with --fresh, which moves the old files aside (dps-train confirm: another --output)";
 
 /// An error about a file.
 pub(super) fn error(path: &Path, problem: impl Into<String>) -> Error {

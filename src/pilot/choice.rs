@@ -70,7 +70,7 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
         let Some((number, errors)) = (1..=wanted).rev().find_map(reached) else {
             return Err(format!(
                 "expected a curve with an error of at most {:.2} at {}, found none within {} steps, where guessing has {:.2}; give more --steps or \
-                 --trials, or other search ranges",
+                 --trials, or other search ranges, with --fresh",
                 f64::from(learned) / f64::from(examples.max(1)),
                 corner.key,
                 count(corner.steps),

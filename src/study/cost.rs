@@ -153,14 +153,18 @@ impl CostBound {
     }
 
     /// Seconds of a dense cell whose time does not depend on the batch size, by what is assumed before any cell is measured: the best trial reaches
-    /// the goal after half a pass over the training set, and training takes half of the site's speed. None without a race, where trials go on to
+    /// the goal after half a pass over the training set, or at its first evaluation where that comes later, and training takes half of the site's
+    /// speed. None without a race, where trials go on to
     /// their own ends, for a goal without errors, which none may reach, and where the loss surface is measured, which takes longer than training.
     pub fn assumed(&self) -> Option<f64> {
         if self.threshold == 0 || self.study.smoothness.is_some() {
             return None;
         }
         let trials = f64::from(self.study.grid.trials) * self.study.execution.race.factor()?;
-        let examples = trials * (1.0 + measured::confirmation(&self.study)) * SHARE_OF_PASS * self.site.training_examples as f64;
+        let least = self.study.grid.batch_sizes.iter().min().map_or(0.0, |size| f64::from(*size));
+        let first_evaluation = f64::from(self.study.workload.evaluate_every) * least;
+        let of_trial = first_evaluation.max(SHARE_OF_PASS * self.site.training_examples as f64);
+        let examples = trials * (1.0 + measured::confirmation(&self.study)) * of_trial;
         let seconds = examples * self.cost.training_flop / (SHARE_OF_SPEED * self.site.flop_per_second);
         seconds.is_finite().then_some(seconds)
     }

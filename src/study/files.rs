@@ -265,6 +265,10 @@ impl Files {
     pub(super) fn checkpoint(&mut self, key: CellKey, confirming: Option<Vec<Training>>, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
         self.lock.check()?;
+        if wait {
+            // The study stops: the next start goes on from the journal. One that goes on without a journal still writes its result file.
+            self.journal.check()?;
+        }
         let phase = if confirming.is_some() { "the confirmation of " } else { "" };
         let what = format!("step {} of {phase}{key}", state.step);
         let (digest, data_digest) = (self.digest.clone(), self.data_digest.clone());

@@ -6,9 +6,9 @@ use super::coverage::{DENSE, confirmed_study};
 use crate::support::synthetic::Synthetic;
 use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
 use dps::optimizer::Metaparameter;
-use dps::records::{Ending, Start, Status};
+use dps::records::{Confirmation, Ending, Start, Status, Trial, Wanted};
 use dps::results::Results;
-use dps::settings::Race;
+use dps::settings::{self, Race};
 use svg2pdf::usvg;
 
 /// The report of some results, named 0.h5, 1.h5 …, and its folder.
@@ -348,6 +348,27 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
             .iter()
             .any(|warning| warning.starts_with("Batch size 8, sparsity 0: no trial reached the goal within 40,000 steps (8 incomplete"))
     );
+}
+
+/// What the answer advises of cells without a confirmed mean: a higher limit once, where trainings ended at the limit, and then more trials.
+#[test]
+fn a_higher_limit_is_advised_where_it_can_help() {
+    let next = |limit: &str, status: Status| {
+        let mut results = Synthetic::small().results();
+        let section = format!("\n[confirm]\npoints = 1\nseeds = 16\nlimit = {limit}\nevaluate_every = 0\n");
+        results.configuration = results.configuration.replace("\n[execution]", &format!("{section}\n[execution]"));
+        let study = settings::recorded("small", &results.configuration, &[]).unwrap().study;
+        for cell in &mut results.cells {
+            let wanted = Wanted::of(cell, &study).unwrap();
+            let steps_run = if status == Status::Incomplete { wanted.last_step } else { 1 };
+            let run = Trial { status, steps: None, steps_run, ..cell.trials[0].clone() };
+            cell.confirmations = wanted.trainings.into_iter().map(|training| Confirmation { training, run: run.clone() }).collect();
+        }
+        report(vec![results]).0.next[0].clone().unwrap()
+    };
+    assert_eq!(next("4.0", Status::Incomplete), "dps-train confirm 0.h5 --set confirm.limit=16");
+    assert_eq!(next("16.0", Status::Incomplete), "dps-train 0.h5 --trials 16");
+    assert_eq!(next("4.0", Status::Infeasible), "dps-train 0.h5 --trials 16");
 }
 
 #[test]

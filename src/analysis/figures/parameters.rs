@@ -19,7 +19,9 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         // A limit that is zero or infinite is cut at ten times the other values.
         let finite = |value: &f64| value.is_finite() && *value > 0.0;
         let values: Vec<f64> = fitted.iter().map(|(.., fit)| of(fit).value).filter(finite).collect();
-        let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), &value| (least.min(value), most.max(value)));
+        // Where there are no other values, a limit is not cut.
+        let least = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        let most = values.iter().copied().reduce(f64::max).unwrap_or(f64::INFINITY);
         let limits = fitted.iter().flat_map(|(.., fit)| [of(fit).low.max(least / 10.0), of(fit).high.min(most * 10.0)]);
         let y = Axis::around(Scale::Log10, "Fitted value", limits.filter(finite).chain(values.iter().copied()), (1.0, 1000.0));
         let (bottom, top) = y.limits();

@@ -8,7 +8,7 @@ use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, ShapedFit, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
-use crate::records::{self, Cell, CellKey};
+use crate::records::{self, Cell, CellKey, Status};
 use crate::settings::Race;
 use crate::statistics::FEWEST_SEEDS;
 
@@ -23,6 +23,9 @@ const USUAL_LUCK: f64 = 1.5;
 
 /// The high end of a ratio's interval over its low end from which on the ratio is not determined.
 const WIDEST: f64 = 1e3;
+
+/// Times K* up to which a higher limit of confirmations is worth a try: trainings that take longer do not come.
+const FARTHEST: f64 = 16.0;
 
 /// Times K* to which a race leaves points enough to confirm in most cells.
 const WIDE_RACE: f64 = 3.0;
@@ -146,23 +149,30 @@ fn by_exponent(confirmed: &[ConfirmedFit]) -> Option<Estimate> {
     confirmed.iter().rev().filter(|_| is_off).find_map(|fit| fit.bent?.critical_ratio).filter(|ratio| !ratio.low.is_nan())
 }
 
+/// The steps of the sparsest network that shares batch sizes with the dense one, over those of the dense network.
 fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     let dense = fits.iter().find(|fitted| fitted.sparsity == 0.0);
-    let sparsest = fits.last().filter(|fitted| fitted.sparsity > 0.0);
-    let at_ends = || -> Option<(f64, [(f64, Estimate); 2])> {
-        let (sparse, dense) = (sparsest?, dense?);
-        let (of_sparse, of_dense): (&Fit, &Fit) = (sparse.fit.as_ref().ok()?, dense.fit.as_ref().ok()?);
-        let ratios = sparse.ratios(dense);
-        let ends = [ratios.first()?.0, ratios.last()?.0];
-        Some((sparse.sparsity, ends.map(|size| (size, of_sparse.steps_over(of_dense, size)))))
+    let mut sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
+    let at_ends = |sparse: &&Fitted| -> Option<(f64, Vec<(f64, Estimate)>)> {
+        let (of_sparse, of_dense): (&Fit, &Fit) = (sparse.fit.as_ref().ok()?, dense?.fit.as_ref().ok()?);
+        let ratios = sparse.ratios(dense?);
+        let mut ends = vec![ratios.first()?.0, ratios.last()?.0];
+        ends.dedup();
+        Some((sparse.sparsity, ends.into_iter().map(|size| (size, of_sparse.steps_over(of_dense, size))).collect()))
     };
-    match at_ends() {
+    match sparse.clone().rev().find_map(at_ends) {
         Some((sparsity, ratios)) => {
             let at = |(size, ratio): (f64, Estimate)| format!("{} times at batch size {}", words(ratio), count(size as u64));
-            let [first, last] = ratios.map(at);
-            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {first} and {last}.")
+            let ratios = ratios.into_iter().map(at).collect::<Vec<_>>().join(" and ");
+            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {ratios}.")
         }
-        None => "What sparsity costs in steps is not known: no sparse network is fitted beside the dense one.".to_owned(),
+        None => {
+            let why = match dense.is_some() && sparse.next().is_some() {
+                true => "no sparse network has a result at a batch size of the dense one",
+                false => "no sparse network is fitted beside the dense one",
+            };
+            format!("What sparsity costs in steps is not known: {why}.")
+        }
     }
 }
 
@@ -235,25 +245,36 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let (all, known) = (reached().count(), reached().filter(is_known).count());
     let asked = study.configuration.as_ref().ok().filter(|study| study.confirm.is_some());
     let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, study));
-    if known < all && reached().filter(|cell| !is_known(cell)).all(is_trained) {
+    // More trials keep those that are there.
+    let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
+    let more = format!("dps-train {file} --trials {}", 2 * trials);
+    let unknown = || reached().filter(|cell| !is_known(cell));
+    if known < all && unknown().all(is_trained) {
         // All trainings that the study asks for are there, and confirming it again would train none.
-        let (why, key) = match (seeds as usize) < FEWEST_SEEDS {
-            true => ("too few seeds for a mean", format!("confirm.seeds={}", USUAL_CONFIRM.1)),
-            false => ("more than half of their trainings failed", format!("confirm.limit={}", 4.0 * limit)),
+        let at_limit = |cell: &Cell| cell.confirmations.iter().filter(|one| one.run.status == Status::Incomplete).count() as f64;
+        let higher = FARTHEST.min(4.0 * limit);
+        let (why, command, hours) = if (seeds as usize) < FEWEST_SEEDS {
+            let command = format!("{confirm} --set confirm.seeds={}", USUAL_CONFIRM.1);
+            ("too few seeds for a mean", command, confirming(&mut unknown()))
+        } else if higher > limit && unknown().any(|cell| at_limit(cell) > 0.0) {
+            let hours = unknown().filter_map(|cell| core_hours_of(study, cell, at_limit(cell), higher)).sum();
+            ("more than half of their trainings failed", format!("{confirm} --set confirm.limit={higher}"), Some(hours))
+        } else {
+            ("more than half of their trainings failed, so that K* is of points that seldom reach the goal", more, Some(whole))
         };
-        let command = format!("dps-train confirm {file} --set {key}");
         return Weakness {
             point: format!("{} of {} with a K* have no confirmed mean: {why}", count((all - known) as u64), some(all, "cell")),
             mended: format!("{command} may give one"),
-            hours: None,
+            hours,
             command: Some(command),
         };
     }
     if !is_confirmed && known < all {
-        let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-        let most = some(trials, "training");
         return Weakness {
-            point: format!("K* is the least of up to {most}, each a point and a seed at once, so that every number here has luck in it"),
+            point: format!(
+                "K* is the least of up to {}, each a point and a seed at once, so that every number here has luck in it",
+                some(trials, "training")
+            ),
             mended: "dps-train confirm would measure how much".to_owned(),
             hours: confirming(&mut cells.iter()),
             command: Some(confirm),
@@ -277,9 +298,6 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: None,
         };
     }
-    // More trials keep those that are there.
-    let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
-    let more = format!("dps-train {file} --trials {}", 2 * trials);
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
         return Weakness {
@@ -344,11 +362,22 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: Some(command),
         };
     }
-    let other = study.configuration.as_ref().map_or(1, |study| study.data.split_seed.wrapping_add(1));
-    let command = format!("dps-train {file} --set data.split_seed={other} --output OTHER.h5");
+    // Data with a validation set of their own have no split.
+    let (examples, others, key) = match study.results.workload.training_examples {
+        Some(_) => (
+            "validation set",
+            "other points",
+            format!("search.first_trial={}", study.configuration.as_ref().map_or(trials as u32, |study| study.trials().end)),
+        ),
+        None => {
+            let seed = study.configuration.as_ref().map_or(0, |study| study.data.split_seed);
+            ("split of the data", "another split", format!("data.split_seed={}", if seed == 0 { 1 } else { seed - 1 }))
+        }
+    };
+    let command = format!("dps-train {file} --set {key} --output OTHER.h5");
     Weakness {
-        point: "one goal, one split of the data and one set of searched points, which all cells share".to_owned(),
-        mended: format!("the same study with another split ({command}) would show it"),
+        point: format!("one goal, one {examples} and one set of searched points, which all cells share"),
+        mended: format!("the same study with {others} ({command}) would show it"),
         hours: Some(whole),
         command: Some(command),
     }
