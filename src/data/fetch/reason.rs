@@ -1,11 +1,11 @@
 //! Why a source does not have files, and their names.
 
-use super::super::sources::Published;
+use super::super::table::DataFile;
 
 /// Nothing, or why a source does not have what was asked of it.
 pub(super) type Reason = std::result::Result<(), String>;
 
 /// The files' names, with commas between.
-pub(super) fn names(files: &[&Published]) -> String {
-    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+pub(super) fn names(files: &[&DataFile]) -> String {
+    files.iter().map(|file| file.name).collect::<Vec<_>>().join(", ")
 }

@@ -17,12 +17,12 @@ use super::*;
 const ONE: &[u8] = b"the first file";
 const TWO: &[u8] = b"the second file, a little longer";
 
-fn published(name: &str, bytes: &[u8]) -> Published {
-    Published { name: name.into(), bytes: bytes.len() as u64, sha256: Some(format!("{:x}", Sha256::digest(bytes))) }
+fn published(name: &'static str, bytes: &[u8]) -> DataFile {
+    DataFile { name, bytes: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)).leak() }
 }
 
-fn set_of(name: DatasetName, sources: Vec<Source>) -> DatasetFiles {
-    DatasetFiles { name, files: vec![published("one-idx1-ubyte", ONE), published("two-idx3-ubyte", TWO)], sources }
+fn files() -> [DataFile; 2] {
+    [published("one-idx1-ubyte", ONE), published("two-idx3-ubyte", TWO)]
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A web server on this machine with these files; its address.
-fn serve(files: Vec<(&'static str, Vec<u8>)>) -> String {
+fn serve(files: Vec<(&'static str, Vec<u8>)>) -> &'static str {
     let files: BTreeMap<_, _> = files.into_iter().collect();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -64,13 +64,13 @@ fn serve(files: Vec<(&'static str, Vec<u8>)>) -> String {
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         }
     });
-    address
+    address.leak()
 }
 
-/// What [`fetch_set`] returns into a data folder, and everything it said.
-fn try_fetch(set: &DatasetFiles, folder: &Path) -> (Result<PathBuf>, String) {
+/// What fetching the two files by the name of MNIST returns into a data folder, and everything it said.
+fn try_fetch(sources: &[Source], folder: &Path) -> (Result<PathBuf>, String) {
     let mut said = String::new();
-    let result = fetch_set(set, folder, &mut |text| said += &format!("{text}\n"));
+    let result = fetch_files(DatasetName::Mnist, &files(), sources, folder, &mut |text| said += &format!("{text}\n"));
     (result, said)
 }
 
@@ -94,7 +94,7 @@ fn a_fetch_waits_for_another_one() {
     let first = fs::File::open(&folder).unwrap();
     first.lock().unwrap();
     let mut said = String::new();
-    let result = fetch_set(&set_of(DatasetName::Mnist, vec![]), data.path(), &mut |text| {
+    let result = fetch_files(DatasetName::Mnist, &files(), &[], data.path(), &mut |text| {
         said += &format!("{text}\n");
         if text.contains("waits") {
             fs::write(folder.join("one-idx1-ubyte"), ONE).unwrap();
@@ -113,7 +113,7 @@ fn files_put_there_by_hand_need_no_source() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("one.idx1-ubyte"), ONE).unwrap();
     fs::write(folder.join("two-idx3-ubyte.gz"), gzip(TWO)).unwrap();
-    let (result, said) = try_fetch(&set_of(DatasetName::Mnist, vec![]), data.path());
+    let (result, said) = try_fetch(&[], data.path());
     assert_eq!(result.unwrap(), folder);
     assert_eq!(entries(&folder), ["one.idx1-ubyte", "two-idx3-ubyte.gz"], "{said}");
 }
@@ -123,7 +123,7 @@ fn a_folder_elsewhere_is_copied_and_unpacked() {
     let (data, system) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(system.path().join("one-idx1-ubyte.gz"), gzip(ONE)).unwrap();
     fs::write(system.path().join("two-idx3-ubyte.gz"), gzip(TWO)).unwrap();
-    let (result, _) = try_fetch(&set_of(DatasetName::Mnist, vec![Source::Folder(system.path().into())]), data.path());
+    let (result, _) = try_fetch(&[Source::Folder(system.path().into())], data.path());
     assert_complete(&result.unwrap());
 }
 
@@ -135,7 +135,7 @@ fn a_wrong_file_is_not_used_but_kept_aside() {
     fs::write(folder.join("one-idx1-ubyte"), b"the first File").unwrap();
     fs::write(folder.join("one-idx1-ubyte.gz"), gzip(ONE)).unwrap();
     let address = serve(vec![("two-idx3-ubyte.gz", gzip(TWO))]);
-    let (result, said) = try_fetch(&set_of(DatasetName::Mnist, vec![Source::Web(address)]), data.path());
+    let (result, said) = try_fetch(&[Source::Web(address)], data.path());
     assert_complete(&result.unwrap());
     assert_eq!(fs::read(folder.join("one-idx1-ubyte.rejected")).unwrap(), b"the first File");
     assert!(said.contains("one-idx1-ubyte: not used: expected SHA-256") && said.contains(", found "), "{said}");
@@ -146,8 +146,8 @@ fn the_next_source_is_tried_and_the_reason_of_the_last_is_said() {
     let data = tempfile::tempdir().unwrap();
     let wrong = serve(vec![("one-idx1-ubyte.gz", gzip(ONE)), ("two-idx3-ubyte.gz", gzip(b"the second file, a Little longer"))]);
     let right = serve(vec![("one-idx1-ubyte.gz", gzip(ONE)), ("two-idx3-ubyte.gz", gzip(TWO))]);
-    let sources = vec![Source::Web(serve(vec![])), Source::Web(wrong), Source::Web(right)];
-    let (result, said) = try_fetch(&set_of(DatasetName::Mnist, sources), data.path());
+    let sources = [Source::Web(serve(vec![])), Source::Web(wrong), Source::Web(right)];
+    let (result, said) = try_fetch(&sources, data.path());
     assert_complete(&result.unwrap());
     assert!(said.contains("404") && said.contains("two-idx3-ubyte: expected SHA-256"), "{said}");
 }
@@ -160,8 +160,8 @@ fn damaged_downloads_leave_nothing_and_every_reason() {
     let bodies = [gzip(&vec![0; 1 << 24]), cut, gzip(b"short"), b"<html>Not found, politely</html>".to_vec(), vec![]];
     let mut sources: Vec<_> = bodies.into_iter().map(|body| Source::Web(serve(vec![("one-idx1-ubyte.gz", body)]))).collect();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    sources.push(Source::Web(format!("http://{closed}")));
-    let (result, _) = try_fetch(&set_of(DatasetName::Mnist, sources.clone()), data.path());
+    sources.push(Source::Web(format!("http://{closed}").leak()));
+    let (result, _) = try_fetch(&sources, data.path());
     let error = result.unwrap_err().to_string();
     for reason in
         ["found more", "damaged or cut short", "expected 14 bytes, found 5", "expected 14 bytes, found 0", "put the original files"]
@@ -178,16 +178,16 @@ fn archives_are_unpacked_once_their_sum_is_right() {
     let known = published("all.tar.gz", &bytes);
     let (data, by_hand) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let address = serve(vec![("right", bytes.clone()), ("wrong", archive(&[("one-idx1-ubyte", ONE)]))]);
-    let web = |path: &str| Source::WebArchive(format!("{address}/{path}"), known.clone());
+    let web = |path: &str| Source::WebArchive(format!("{address}/{path}").leak(), known);
 
-    let (result, said) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("wrong"), web("right")]), data.path());
+    let (result, said) = try_fetch(&[web("wrong"), web("right")], data.path());
     let folder = result.unwrap();
     assert_complete(&folder);
     assert_eq!(entries(&folder), ["one-idx1-ubyte", "two-idx3-ubyte"]);
     assert!(said.contains("wrong: expected"), "{said}");
 
     fs::write(by_hand.path().join("all.tar.gz"), &bytes).unwrap();
-    let (result, _) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("missing")]), by_hand.path());
+    let (result, _) = try_fetch(&[web("missing")], by_hand.path());
     assert_complete(&result.unwrap());
 }
 
@@ -205,7 +205,7 @@ fn package_clients_say_why_they_fail() {
 #[test]
 fn a_data_folder_that_is_a_file_is_an_error() {
     let file = NamedTempFile::new().unwrap();
-    let (result, _) = try_fetch(&set_of(DatasetName::Mnist, vec![]), file.path());
+    let (result, _) = try_fetch(&[], file.path());
     assert!(result.unwrap_err().to_string().contains("the folder cannot be made"));
 }
 
