@@ -3,9 +3,11 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 /// Where files are kept. Every function is one operation that can fail by itself; `publish` is made of them.
 pub trait Storage: Send + Sync {
@@ -117,6 +119,16 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 /// The folder a path is in.
 pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The SHA-256 of a file as it is, hexadecimal.
+///
+/// # Errors
+/// Those of reading the file.
+pub fn digest(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut BufReader::new(File::open(path)?), &mut hash)?;
+    Ok(format!("{:x}", hash.finalize()))
 }
 
 /// What a person can do about an error of a file operation.

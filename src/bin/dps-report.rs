@@ -18,7 +18,7 @@ use common::{Allocator, leave};
 use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::{LINE, shell, shell_path, some, wrapped};
-use dps::{Error, analysis, data, exit, journal, reader, results, streams};
+use dps::{Error, analysis, data, exit, journal, reader, results, storage, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Between two looks at the files of a study that runs.
@@ -190,7 +190,7 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
             files.extend(analysis::read_table(path)?.into_iter().map(|study| (name.clone(), study)));
         } else {
             files.push((name.clone(), results::read(path)?));
-            digests.extend(results::digest(path).ok().map(|digest| (name, digest)));
+            digests.extend(storage::digest(path).ok().map(|digest| (name, digest)));
         }
     }
     let style = match arguments.style {

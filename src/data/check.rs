@@ -1,15 +1,13 @@
 //! What the data of a study are, for `dps-train data check`.
 
-use std::fs::File;
-use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
-
-use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::Path;
 
 use super::choice::DatasetChoice;
 use super::section::DataSplit;
 use super::{Dataset, Pixels, find, own};
 use crate::readable::count;
+use crate::storage::digest;
 use crate::{Error, Result};
 
 /// Reads a data set and says what it is: its files, extents, classes, split, values, normalisation and digest.
@@ -27,7 +25,10 @@ pub fn check(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result
     let data = Dataset::load(choice.clone(), folder, split)?;
     let mut lines = vec![("data set".to_owned(), data.name.clone())];
     for file in files {
-        let (bytes, sha256) = sum(&file)?;
+        let read = fs::metadata(&file).and_then(|about| Ok((about.len(), digest(&file)?)));
+        let unreadable =
+            |error| Error::Data { path: file.clone(), problem: format!("the file cannot be read ({error}); make it readable") };
+        let (bytes, sha256) = read.map_err(unreadable)?;
         lines.push(("file".to_owned(), format!("{}, {} bytes, SHA-256 {sha256}", file.display(), count(bytes))));
     }
     lines.extend(arrays.into_iter().map(|(name, what)| ("array".to_owned(), format!("{name} {what}"))));
@@ -54,15 +55,6 @@ pub fn check(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result
     lines.push(("digest".to_owned(), data.digest.clone()));
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     Ok(lines.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect())
-}
-
-/// Length and SHA-256 of a file as it is.
-fn sum(path: &PathBuf) -> Result<(u64, String)> {
-    let mut hash = Sha256::new();
-    let read = File::open(path).and_then(|file| io::copy(&mut BufReader::new(file), &mut hash));
-    let bytes =
-        read.map_err(|error| Error::Data { path: path.clone(), problem: format!("the file cannot be read ({error}); make it readable") })?;
-    Ok((bytes, format!("{:x}", hash.finalize())))
 }
 
 /// How many classes there are, and how many training and validation examples each has.

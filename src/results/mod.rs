@@ -6,7 +6,6 @@
 
 mod attributes;
 mod codes;
-mod digest;
 mod environment;
 mod grid;
 mod merge;
@@ -20,7 +19,6 @@ mod workload;
 mod write;
 
 pub use attributes::LONGEST_CONFIGURATION;
-pub use digest::digest;
 pub use environment::{Environment, LONGEST_COMMAND, distinct};
 pub use merge::merge;
 pub use publish::publish;

@@ -112,8 +112,7 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let execution = Execution { race, full_evaluation, convolutions, products, tf32, ..Execution::default() };
     let grid = Grid { batch_sizes: Vec::new(), sparsities: Vec::new(), trials: 0 };
     let decisive = Study { execution, grid, confirm: None, ..study.clone() };
-    let digest = Sha256::digest(canonical(&decisive)?);
-    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = format!("{:x}", Sha256::digest(canonical(&decisive)?));
     Ok(Configuration { text: canonical(&study)?, study, name, source: path.to_owned(), digest })
 }
 
