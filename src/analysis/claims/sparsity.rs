@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
 use super::finding::{Finding, Tails, fitted, words};
-use crate::analysis::statistics::{Estimate, Fit, Fitted, slope_of_counts};
+use crate::analysis::statistics::{Estimate, Fit, Fitted, ends, slope_of_counts};
 use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
 use crate::readable::{count, digits, some};
@@ -64,12 +64,9 @@ fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<(&'a 
 
 /// The smallest and the largest ratio of the fits in words, and of the cells themselves, as measured.
 fn extremes(measured: &[(f64, f64)], ratios: &[Estimate]) -> String {
-    let of = |limit: fn(&Estimate) -> f64| {
-        ratios.iter().map(limit).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
-    };
+    let of = |limit: fn(&Estimate) -> f64| ends(ratios.iter().map(limit));
     let ((low, high), least, most) = (of(|ratio| ratio.value), of(|ratio| ratio.low).0, of(|ratio| ratio.high).1);
-    let (few, many) =
-        measured.iter().map(|point| point.1).fold((f64::MAX, f64::MIN), |(few, many), ratio| (few.min(ratio), many.max(ratio)));
+    let (few, many) = ends(measured.iter().map(|point| point.1));
     let [low, high, least, most, few, many] = [low, high, least, most, few, many].map(|value| digits(value, 3));
     format!(
         "by the fits {low} to {high} times as many at {}, intervals within {least} to {most}; by the cells themselves {few} to {many} times",
@@ -158,7 +155,7 @@ fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
     let Some(slope) = slope_of_counts(&points, &variances) else {
         return Finding::undecided(claim, sparsity, format!("{} with a result", some(points.len(), "batch size")));
     };
-    let [few, many] = [f64::min, f64::max].map(|of| counts.iter().copied().reduce(of).unwrap_or(0.0));
+    let (few, many) = ends(counts.iter().copied());
     let measured =
         format!("{few} to {many} good trials a cell, as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
     let tails = Tails(points.len().saturating_sub(2));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::curves::{Look, Shown, chart};
 use super::figure::{Figure, Part};
 use crate::analysis::chart::Scale;
-use crate::analysis::statistics::{Estimate, noise_scale as found_noise_scale};
+use crate::analysis::statistics::{Estimate, ends, noise_scale as found_noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, Measurement};
 
@@ -74,10 +74,9 @@ fn points(cell: &Cell, value: impl Fn(&Measurement) -> Option<f64>) -> Option<Sh
             found.entry(measurement.step).or_default().push(value);
         }
     }
-    let ends = |values: &[f64]| values.iter().fold((f64::MAX, 0.0_f64), |(low, high), &value| (low.min(value), high.max(value)));
     let several = found.values().any(|values| values.len() > 1);
     let band = found.iter().filter(|_| several).map(|(&step, values)| {
-        let (low, high) = ends(values);
+        let (low, high) = ends(values.iter().copied());
         (f64::from(step), low, high)
     });
     let band = band.collect();

@@ -38,7 +38,7 @@ pub fn least_beside(own: &StudyResults, other: &StudyResults) -> Vec<Beside> {
     let (own, other) = (own.grid(), other.grid());
     let sparsities = own.sparsities.iter().copied().filter(|sparsity| other.sparsities.contains(sparsity));
     let curves = |sparsity| [&own, &other].map(|grid| measured_points(grid, sparsity));
-    of_curves(sparsities, curves, |point| *point, Fit::together)
+    of_curves(sparsities, curves, |point| *point, |curves| Fit::together(curves))
 }
 
 /// The curves of confirmed steps beside those of another study with the same seeds: of each sparsity beside that which `of` says.

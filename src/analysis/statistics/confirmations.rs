@@ -167,7 +167,7 @@ pub fn answering<'a>(fits: &'a [Fitted], confirmed: &'a [ConfirmedFit]) -> (Vec<
 pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
-    let (fits, tuning) = fit_means(&curves.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let (fits, tuning) = fit_means(&curves);
     let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {
         let MeanFit { fit, goodness, variances } = fit.ok()?;
         Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
@@ -175,7 +175,6 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
     beside_dense(&mut fits);
     let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
-    let of_fits: Vec<&[Mean]> = of_fits.iter().map(Vec::as_slice).collect();
     let (sharp, bent) = (Shaped::<Sharp>::new(&of_fits), Shaped::<Exponents>::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
     let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {

@@ -50,9 +50,7 @@ impl Confirmed {
         let by_each_other = by_each_other(points.len());
         normal.wider *= by_each_other;
         let (mean, nine_of_ten) = match 2 * failed {
-            most if most > seeds => {
-                (Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN }, Estimate { value: f64::INFINITY, ..beyond(limit) })
-            }
+            most if most > seeds => (Estimate::NONE, beyond(limit)),
             _ if 10 * failed > seeds => (normal.mean(), beyond(limit)),
             // With a failure among the trainings, more than 1 of 10 may fail in truth: the upper limit is infinite.
             _ if failed > 0 => (normal.mean(), Estimate { high: f64::INFINITY, ..normal.nine_of_ten() }),
@@ -137,6 +135,14 @@ pub fn mean_error(errors: &[Vec<f64>], every: f64, goal: f64) -> Estimate {
     Estimate { value, low: above.map_or(0.0, |above| steps(Some(above))), high }.about(value)
 }
 
+/// The means of the numbers of even and of odd seeds.
+pub(super) fn means_of_halves(logs: &[f64]) -> [f64; 2] {
+    [0, 1].map(|parity| {
+        let half = logs.iter().skip(parity).step_by(2);
+        half.clone().sum::<f64>() / half.count() as f64
+    })
+}
+
 /// More steps than a limit.
 fn beyond(limit: f64) -> Estimate {
     Estimate { value: f64::INFINITY, low: limit, high: f64::INFINITY }
@@ -170,11 +176,7 @@ impl Normal {
         let mut variances = vec![0.0; logs.len()];
         let (mut means, mut deviation) = ([0.0; 2], 0.0);
         for _ in 0..100 {
-            let of_half = |parity: usize| {
-                let half = logs.iter().skip(parity).step_by(2);
-                half.clone().sum::<f64>() / half.count() as f64
-            };
-            means = if differ { [of_half(0), of_half(1)] } else { [logs.iter().sum::<f64>() / count; 2] };
+            means = if differ { means_of_halves(&logs) } else { [logs.iter().sum::<f64>() / count; 2] };
             let squares = logs.iter().enumerate().map(|(seed, log)| (log - means[seed % 2]).powi(2)).sum::<f64>();
             let found = ((squares + variances.iter().sum::<f64>()) / freedom as f64).sqrt();
             // Equal steps still lie somewhere in their intervals.

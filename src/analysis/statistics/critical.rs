@@ -1,6 +1,7 @@
 //! The critical batch size by several definitions.
 
 use super::confirmations::ConfirmedFit;
+use super::estimate::ends;
 use super::fit::{Estimate, Fit, Point};
 use super::fits::{Fitted, measured_points};
 use super::least_squares::Law;
@@ -129,13 +130,13 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], confirmed: &[ConfirmedFit
 /// and at the largest of the batch sizes: resampled points would each have a least one of their own, below the curve.
 fn measured_ends(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
     let least = |of: fn(f64, f64) -> f64| points.iter().map(|&(size, steps)| of(size.into(), steps.into())).fold(f64::INFINITY, f64::min);
-    let (smallest, largest) = ends(points);
+    let (smallest, largest) = sizes(points);
     fit.of_law(|law| smallest * law.steps(smallest) / law.steps(largest)).about(least(|size, steps| size * steps) / least(|_, steps| steps))
 }
 
 /// Where B·K of the fitted curve exceeds that at the smallest batch size of (B, K) points by [`OVERHEAD`]. Infinite beyond the largest.
 fn overhead(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
-    let (smallest, largest) = ends(points);
+    let (smallest, largest) = sizes(points);
     // (c1 + c2 B) = 1.2 (c1 + c2 B₀).
     let exceeds = |Law { c1, c2 }: Law| OVERHEAD * c1 / c2 + (1.0 + OVERHEAD) * smallest;
     fit.of_law(|law| Some(exceeds(law)).filter(|&size| size <= largest).unwrap_or(f64::INFINITY))
@@ -145,17 +146,15 @@ fn overhead(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
 /// interval of their K* and the scatter about the fit.
 fn fewest_examples(fit: &Fit, points: &[Point]) -> Estimate {
     let examples = |point: &&Point| point.batch_size * point.steps;
-    let Some(best) = points.iter().min_by(|a, b| examples(a).total_cmp(&examples(b))) else {
-        return Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
-    };
+    let Some(best) = points.iter().min_by(|a, b| examples(a).total_cmp(&examples(b))) else { return Estimate::NONE };
     let margin = (fit.margin() * 2f64.sqrt()).exp();
     let may_be = points.iter().filter(|point| point.batch_size * point.above <= examples(&best) * margin).map(|point| point.batch_size);
-    let (low, high) = may_be.fold((best.batch_size, best.batch_size), |(low, high), size| (low.min(size), high.max(size)));
+    let (low, high) = ends(may_be.chain([best.batch_size]));
     Estimate { value: best.batch_size, low, high }
 }
 
 /// The smallest and the largest batch size of (B, K) points by B.
-fn ends(points: &[(u32, u32)]) -> (f64, f64) {
+fn sizes(points: &[(u32, u32)]) -> (f64, f64) {
     let size = |point: Option<&(u32, u32)>| point.map_or(f64::NAN, |point| f64::from(point.0.max(1)));
     (size(points.first()), size(points.last()))
 }

@@ -21,12 +21,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// No number.
+    pub const NONE: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+
     /// From the resamples of a number. Without an interval where the number, or more of the resamples than lie outside of it, are not numbers: a
     /// ratio of two infinite ones.
     pub(super) fn new(value: f64, mut resampled: Vec<f64>) -> Self {
         let undefined = resampled.iter().filter(|resampled| resampled.is_nan()).count();
         if value.is_nan() || undefined as f64 > TAIL * resampled.len() as f64 {
-            return Estimate { value, low: f64::NAN, high: f64::NAN };
+            return Estimate { value, ..Estimate::NONE };
         }
         resampled.sort_unstable_by(f64::total_cmp);
         let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
@@ -65,18 +68,19 @@ impl Estimate {
 
     /// An interval about this number that is at least as wide as `margin` in logarithms on both sides.
     pub fn no_narrower(self, margin: f64) -> Self {
-        let Estimate { value, low, high } = self;
-        Estimate {
-            value,
-            low: if low > value * (-margin).exp() { value * (-margin).exp() } else { low },
-            high: if high < value * margin.exp() { value * margin.exp() } else { high },
-        }
+        let [lower, upper] = [-margin, margin].map(|margin| self.value * margin.exp());
+        Estimate { low: self.about(lower).low, high: self.about(upper).high, ..self }
     }
 
     /// Whether the interval holds a number.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
+}
+
+/// The least and the largest of some numbers.
+pub fn ends(numbers: impl IntoIterator<Item = f64>) -> (f64, f64) {
+    numbers.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), number| (least.min(number), most.max(number)))
 }
 
 /// The 97.5th percentile of Student's t for degrees of freedom that are no whole number: on a straight line in their inverse.

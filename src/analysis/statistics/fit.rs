@@ -4,7 +4,7 @@
 //! those intervals, and what it says is never narrower than they are.
 
 pub use super::estimate::{COVERED, Estimate};
-use super::estimate::{normal, scramble, student_between, uniform};
+use super::estimate::{ends, normal, scramble, student_between, uniform};
 use super::least_squares::{Law, LeastSquares};
 use crate::settings::ascending;
 use crate::statistics::{QUANTILE, student};
@@ -165,7 +165,7 @@ impl<'a> Curve<'a> {
         let rounding = self.points.iter().map(|point| point.variance()).sum::<f64>() / self.points.len() as f64;
         let smooth = (rounding * self.freedom() as f64 / self.squares()).min(1.0).sqrt();
         let logs: Vec<f64> = self.points.iter().map(|point| point.batch_size.ln()).collect();
-        let (first, last) = logs.iter().fold((f64::MAX, f64::MIN), |(first, last), &log| (first.min(log), last.max(log)));
+        let (first, last) = ends(logs.iter().copied());
         let resample = |resample: u64| {
             let [left, right] = [0, 1].map(|end| uniform(key(resample, end, number + 1)));
             let log = |(point, log): (&Point, &f64)| {
@@ -236,8 +236,8 @@ impl Fit {
     ///
     /// # Errors
     /// Why a curve has no fit, as a clause, where fewer than three different batch sizes were measured.
-    pub fn together(measured: &[&[Point]]) -> Vec<Result<Fit, String>> {
-        let curves: Vec<Result<Curve, String>> = measured.iter().map(|points| Curve::new(points)).collect();
+    pub fn together(measured: &[impl AsRef<[Point]>]) -> Vec<Result<Fit, String>> {
+        let curves: Vec<Result<Curve, String>> = measured.iter().map(|points| Curve::new(points.as_ref())).collect();
         let all: Vec<&Curve> = curves.iter().flatten().collect();
         let correlation = correlation(&all);
         let fit = |(number, curve): (usize, &Result<Curve, String>)| {
@@ -311,17 +311,6 @@ impl Fit {
         (at(LINEAR_SLOPE), at(MAXIMAL_SLOPE))
     }
 
-    /// c1 of this fit over c1 of another that was fitted together with it (sparse over dense: the shift the paper's theory predicts where
-    /// scaling is linear).
-    pub fn c1_over(&self, other: &Fit) -> Estimate {
-        self.over(other, |law| law.c1)
-    }
-
-    /// c2 of this fit over c2 of another that was fitted together with it.
-    pub fn c2_over(&self, other: &Fit) -> Estimate {
-        self.over(other, |law| law.c2)
-    }
-
     /// The critical batch size of this fit over that of another that was fitted together with it.
     pub fn critical_over(&self, other: &Fit) -> Estimate {
         self.over(other, |law| law.c1 / law.c2)
@@ -338,11 +327,11 @@ impl Fit {
         self.over(other, |law| (batch_sizes.clone().map(|size| law.steps(size).ln()).sum::<f64>() / count).exp())
     }
 
-    /// A number of this fit over the same number of another fit. The resamples of each fit are stretched for its own few points, which is too much
+    /// A number of this fit over the same number of another that was fitted together with it. The resamples of each fit are stretched for its own few points, which is too much
     /// for a ratio: the difference of two numbers has more degrees of freedom than either (Welch's estimate, 1947, capped at those of all curves).
     /// So the ratios' logarithms are shrunk by the excess. They are not shrunk where a fit has three degrees of freedom or fewer (in simulations
     /// Welch's estimate made the interval too narrow), nor for means with known errors.
-    fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
+    pub(super) fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
         let narrower = match (self.scatter, other.scatter) {
             (Some(a), Some(b)) if a.freedom.min(b.freedom) > 3 => {

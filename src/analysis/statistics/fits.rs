@@ -1,6 +1,6 @@
 //! The fits of a study, one a sparsity, and what they say of sparse against dense.
 
-use super::estimate::uniform;
+use super::estimate::{ends, uniform};
 use super::exponent::exponent;
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime};
@@ -63,13 +63,9 @@ const NEAR_CHOICES: u64 = CHOICES * 95 / 100;
 /// K* of a sparse network over the dense one's, over the batch sizes where both have one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shift {
-    /// Geometric mean of the ratios.
-    pub mean: f64,
-    /// Smallest ratio.
-    pub low: f64,
-    /// Largest ratio.
-    pub high: f64,
-    /// Ratios.
+    /// Geometric mean of the ratios, with the smallest and the largest one for limits.
+    pub ratio: Estimate,
+    /// How many ratios there are.
     pub points: usize,
 }
 
@@ -129,7 +125,7 @@ impl Fitted {
 pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     let grid = study.grid();
     let points: Vec<Vec<Point>> = grid.sparsities.iter().map(|&sparsity| measured_points(&grid, sparsity)).collect();
-    let together = Fit::together(&points.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let together = Fit::together(&points);
     let fitted = |((&sparsity, points), fit): ((&f64, &Vec<Point>), Result<Fit, String>)| {
         let unreached = |&size: &u32| grid.cell(size, sparsity).is_some_and(|cell| cell.steps_to_result().is_none());
         let sparse = sparsity > 0.0;
@@ -153,10 +149,13 @@ pub(super) fn beside_dense(fits: &mut [Fitted]) {
     let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0).cloned() else { return };
     for fitted in fits.iter_mut().filter(|fitted| fitted.sparsity > 0.0) {
         let ratios: Vec<f64> = fitted.ratios(&dense).into_iter().map(|point| point.1).collect();
-        fitted.shift = Shift::of(&ratios);
+        let points = ratios.len();
+        let value = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / points as f64).exp();
+        let (low, high) = ends(ratios);
+        fitted.shift = (points > 0).then_some(Shift { ratio: Estimate { value, low, high }, points });
         if let (Ok(fit), Ok(dense)) = (&fitted.fit, &dense.fit) {
-            fitted.c1_ratio = Some(fit.c1_over(dense));
-            fitted.c2_ratio = Some(fit.c2_over(dense));
+            fitted.c1_ratio = Some(fit.over(dense, |law| law.c1));
+            fitted.c2_ratio = Some(fit.over(dense, |law| law.c2));
             fitted.critical_ratio = Some(fit.critical_over(dense));
         }
     }
@@ -186,12 +185,8 @@ fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<E
     let mut is_enough = |number: usize| (0..CHOICES).filter(|_| is_near(number)).count() as u64 >= NEAR_CHOICES;
     let numbers: Vec<usize> = (0..u32::BITS).map(|power| 1 << power).take_while(|number| 2 * number <= most).collect();
     let largest = *numbers.last()? as u32;
-    Some(
-        numbers
-            .into_iter()
-            .find(|&number| is_enough(number))
-            .map_or(EnoughTrials::MoreThan(largest), |number| EnoughTrials::These(number as u32)),
-    )
+    let enough = numbers.into_iter().find(|&number| is_enough(number));
+    Some(enough.map_or(EnoughTrials::MoreThan(largest), |number| EnoughTrials::These(number as u32)))
 }
 
 impl EnoughTrials {
@@ -227,18 +222,4 @@ pub fn learning_rate(trial: &Trial) -> Option<f64> {
 /// η/(1 − m): in the long run momentum multiplies the rate by 1/(1 − m) (Shallue et al., 2019).
 pub fn effective_rate(trial: &Trial) -> Option<f64> {
     Some(learning_rate(trial)? / (1.0 - trial.metaparameters.get(Metaparameter::Momentum)?))
-}
-
-impl Shift {
-    /// The mean, with the smallest and the largest ratio for limits.
-    pub fn estimate(self) -> Estimate {
-        Estimate { value: self.mean, low: self.low, high: self.high }
-    }
-
-    fn of(ratios: &[f64]) -> Option<Shift> {
-        let (low, high) = ratios.iter().fold((f64::MAX, f64::MIN), |(low, high), &ratio| (low.min(ratio), high.max(ratio)));
-        let points = ratios.len();
-        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / points as f64).exp();
-        (points > 0).then_some(Shift { mean, low, high, points })
-    }
 }

@@ -4,7 +4,7 @@
 //! follow. Where the means lie farther from the law than their errors allow, the points of some cells were tuned better than those of others: what is
 //! missing is a variance of its own, drawn for each cell.
 
-use super::confirmed::Confirmed;
+use super::confirmed::{Confirmed, means_of_halves};
 use super::estimate::{normal, uniform};
 use super::fit::{Estimate, Fit, Point, RESAMPLES, enough, key};
 use super::least_squares::{Law, LeastSquares};
@@ -39,8 +39,8 @@ pub struct MeanFit {
 }
 
 /// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
-pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
-    let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means)).collect();
+pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFit, String>>, f64) {
+    let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means.as_ref())).collect();
     let all: Vec<&Means> = curves.iter().flatten().collect();
     let freedom: usize = all.iter().map(|means| means.freedom()).sum();
     let variance = left_over(|variance| all.iter().map(|means| means.squares(variance)).sum(), freedom);
@@ -164,8 +164,7 @@ fn correlation(means: &[Mean]) -> f64 {
     // Halves of the seeds may have measured different points.
     let deviations = |mean: &Mean| {
         let logs = mean.confirmed.logs();
-        let of_half = |parity: usize| logs.iter().skip(parity).step_by(2).sum::<f64>() / logs.iter().skip(parity).step_by(2).count() as f64;
-        let halves = [of_half(0), of_half(1)];
+        let halves = means_of_halves(logs);
         logs.iter().enumerate().map(|(seed, log)| log - halves[seed % 2]).collect::<Vec<f64>>()
     };
     let cells: Vec<Vec<f64>> = means.iter().map(deviations).collect();

@@ -30,7 +30,7 @@ pub use budget::{Budget, Least, budgets};
 pub use confirmations::{ConfirmedCell, ConfirmedFit, ShapedFit, answering, confirmed_cells, confirmed_fits};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
-pub use estimate::{COVERED, Estimate};
+pub use estimate::{COVERED, Estimate, ends};
 pub use exponent::curvature;
 pub use fewer::FewerTrials;
 pub use fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime, slope, slope_of_counts};

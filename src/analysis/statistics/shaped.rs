@@ -2,7 +2,7 @@
 //!
 //! Errors, uneven tuning and resamples are those of `means.rs`.
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, ends};
 use super::fit::RESAMPLES;
 use super::means::{Mean, Means, beyond_chi_squared, left_over, uniforms};
 use crate::statistics::{QUANTILE, student};
@@ -51,7 +51,7 @@ pub struct Shaped<S> {
 impl<S: Shape> Shaped<S> {
     /// The fit of curves of at least three batch sizes each. None of curves that leave less than [`LEAST_FREEDOM`], or to which the shape cannot be
     /// fitted.
-    pub fn new(curves: &[&[Mean]]) -> Option<Self> {
+    pub fn new<'a>(curves: &'a [Vec<Mean<'a>>]) -> Option<Self> {
         let all: Vec<Means> = curves.iter().map(|means| Means::new(means)).collect::<Result<_, _>>().ok()?;
         let of_each: Vec<usize> = all.iter().map(Means::freedom).collect();
         let freedom = S::freedom(&of_each).filter(|&freedom| freedom >= LEAST_FREEDOM)?;
@@ -98,7 +98,7 @@ impl Curve {
 
     /// The least and the largest log batch size.
     pub(super) fn ends(&self) -> (f64, f64) {
-        self.sizes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(small, large), &size| (small.min(size), large.max(size)))
+        ends(self.sizes.iter().copied())
     }
 
     /// The weighted squares of the log steps about those of a law.

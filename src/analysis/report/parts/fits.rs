@@ -111,8 +111,8 @@ fn rounding(study: &StudyResults) -> Option<String> {
     ))
 }
 
-fn shift(shift: Shift) -> String {
-    format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
+fn shift(Shift { ratio, points }: Shift) -> String {
+    format!("{} (n = {points})\n[{} … {}]", significant(ratio.value), significant(ratio.low), significant(ratio.high))
 }
 
 /// What is said of batch sizes whose regime the interval does not decide.

@@ -4,7 +4,7 @@ use super::super::document::Block;
 use super::super::numbers::brief;
 use super::super::rows::Rows;
 use super::super::table::Table;
-use crate::analysis::statistics::{Along, Estimate, Fitted, Shift, Smooth, Surface, decays};
+use crate::analysis::statistics::{Along, Estimate, Fitted, Smooth, Surface, decays};
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 
@@ -119,7 +119,7 @@ fn ratios(over_dense: &[Row], decays: bool) -> Table {
             .shown("fitted c̃2", brief, fitted(|fitted| fitted.c2_ratio)),
         false => rows.shown("predicted c1", brief, predicted).shown("fitted c1", brief, fitted(|fitted| fitted.c1_ratio)),
     };
-    rows.shown("measured shift", brief, fitted(|fitted| fitted.shift.map(Shift::estimate))).table()
+    rows.shown("measured shift", brief, fitted(|fitted| fitted.shift.map(|shift| shift.ratio))).table()
 }
 
 /// What the norm of the gradient makes of the prediction.

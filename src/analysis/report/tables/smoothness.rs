@@ -3,7 +3,7 @@
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{Along, Estimate, Fitted, Shift, Smooth, Surface, decays, noise_scale};
+use crate::analysis::statistics::{Along, Estimate, Fitted, Smooth, Surface, decays, noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::records::{CellKey, Measurement};
 use crate::results::MeasurementRow;
@@ -75,7 +75,7 @@ pub(super) fn theory(sections: &[Section]) -> Table {
         .estimate("predicted_c1_by_gradient_ratio", ratio(|surface| surface.c1_by_gradient))
         .estimate("predicted_c2_by_gradient_ratio", ratio(|surface| surface.c2_by_gradient))
         .estimate("predicted_critical_ratio", ratio(|surface| surface.critical_by_gradient))
-        .estimate("shift", fitted(|fitted| fitted.shift.map(Shift::estimate)))
+        .estimate("shift", fitted(|fitted| fitted.shift.map(|shift| shift.ratio)))
         .estimate("start_noise_scale", noise(0))
         .estimate("median_noise_scale", noise(1))
         .estimate("last_noise_scale", noise(2))

@@ -6,7 +6,7 @@ use super::super::numbers::NOT_MEASURED;
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Fitted, Regime, Shift};
+use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Fitted, Regime};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::Metaparameter;
 use crate::records::{Cell, CellKey};
@@ -141,7 +141,7 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .column("enough_trials", |(_, fitted, _)| fitted.enough_trials.map_or(String::new(), EnoughTrials::name))
         .estimate("c1_over_dense", |(_, fitted, _)| fitted.c1_ratio)
         .estimate("c2_over_dense", |(_, fitted, _)| fitted.c2_ratio)
-        .estimate("shift", |(_, fitted, _)| fitted.shift.map(Shift::estimate))
+        .estimate("shift", |(_, fitted, _)| fitted.shift.map(|shift| shift.ratio))
         .column("shift_points", |(_, fitted, _)| optional(fitted.shift.map(|shift| shift.points)))
         .column("no_fit_because", |(_, fitted, _)| fitted.fit.as_ref().err().cloned().unwrap_or_default())
         .table()
