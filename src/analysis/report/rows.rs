@@ -1,6 +1,7 @@
 //! A table is declared column by column: each column has its name and how its field is made of what a row is of.
 
 use super::numbers::ABSENT;
+use super::section::Section;
 use super::table::Table;
 use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
@@ -41,12 +42,9 @@ impl<T> Rows<T> {
         self.columns(&[name], |row| vec![field(row)])
     }
 
-    /// The columns of a cell: its study, batch size and sparsity.
-    pub fn of_cell<'a>(self, cell: impl Fn(&T) -> (&'a StudyResults, CellKey)) -> Self {
-        self.columns(&["study", "batch_size", "sparsity"], |row| {
-            let (study, key) = cell(row);
-            vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string()]
-        })
+    /// The columns of a cell: its batch size and sparsity.
+    pub fn of_cell(self, cell: impl Fn(&T) -> CellKey) -> Self {
+        self.column("batch_size", |row| cell(row).batch_size.to_string()).column("sparsity", |row| cell(row).sparsity.to_string())
     }
 
     /// A column for people of a number that may not exist.
@@ -90,6 +88,14 @@ impl<T> Rows<T> {
             let texts = row_of(row).map_or_else(Vec::new, |row| row.texts());
             numbers.iter().map(|&number| texts.get(number).cloned().unwrap_or_default()).collect()
         })
+    }
+}
+
+impl<'a, T> Rows<(&'a StudyResults, T)> {
+    /// The table called `name` with the column of the study, and a row for each thing that `things` finds in a section.
+    pub fn of<I: IntoIterator<Item = T>>(name: &'static str, sections: &'a [Section<'a>], things: impl Fn(&'a Section<'a>) -> I) -> Self {
+        let with_study = |section: &'a Section<'a>| things(section).into_iter().map(|thing| (section.study, thing));
+        Rows::new(name, sections.iter().flat_map(with_study)).column("study", |(study, _)| study.slug.clone())
     }
 }
 

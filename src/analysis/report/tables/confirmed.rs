@@ -1,15 +1,14 @@
 //! Confirmed steps, and laws beside that of the paper.
 
 use super::super::rows::{Rows, optional};
-use super::super::section::Section;
+use super::super::section::{Control, Section};
 use super::super::table::Table;
 use crate::analysis::statistics::{ConfirmedFit, Fitted, Rival, beyond_chi_squared, half_width, scatter};
 
 /// A row a confirmed cell.
 pub(super) fn confirmed(sections: &[Section]) -> Table {
-    let rows = sections.iter().flat_map(|section| section.confirmed.iter().map(|cell| (section.study, cell)));
-    Rows::new("confirmed", rows)
-        .of_cell(|(study, cell)| (*study, cell.key))
+    Rows::of("confirmed", sections, |section| &section.confirmed)
+        .of_cell(|(_, cell)| cell.key)
         .column("points", |(_, cell)| cell.points.len().to_string())
         .column("seeds", |(_, cell)| cell.confirmed.trainings.len().to_string())
         .estimate("mean_steps", |(_, cell)| Some(cell.confirmed.mean))
@@ -23,9 +22,8 @@ pub(super) fn confirmed(sections: &[Section]) -> Table {
 
 /// A row a confirmed cell and what its seeds drew anew.
 pub(super) fn variances(sections: &[Section]) -> Table {
-    let rows = sections.iter().flat_map(|section| scatter(section.study).into_iter().map(|scatter| (section.study, scatter)));
-    Rows::new("variances", rows)
-        .of_cell(|(study, scatter)| (*study, scatter.key))
+    Rows::of("variances", sections, |section| scatter(section.study))
+        .of_cell(|(_, scatter)| scatter.key)
         .column("fresh", |(_, scatter)| scatter.fresh.name().to_owned())
         .column("points", |(_, scatter)| scatter.points.to_string())
         .column("seeds", |(_, scatter)| scatter.seeds.to_string())
@@ -37,9 +35,7 @@ pub(super) fn variances(sections: &[Section]) -> Table {
 
 /// A row a sparsity whose confirmed steps are fitted.
 pub(super) fn fits(sections: &[Section]) -> Table {
-    let rows = sections.iter().flat_map(|section| section.confirmed_fits.iter().map(|fitted| (section.study, fitted)));
-    Rows::new("confirmed-fits", rows)
-        .column("study", |(study, _)| study.slug.clone())
+    Rows::of("confirmed-fits", sections, |section| &section.confirmed_fits)
         .column("sparsity", |(_, fit)| fit.fitted.sparsity.to_string())
         .column("points", |(_, fit)| fit.fitted.points.len().to_string())
         .estimate("c1", |(_, fit)| fit.fit().map(|fit| fit.c1))
@@ -63,46 +59,37 @@ pub(super) fn fits(sections: &[Section]) -> Table {
 }
 
 /// A row a cell of a study that is a control of another, and without a batch size a row a sparsity by the laws of both.
-pub(super) fn controls(sections: &[Section]) -> Table {
-    let controls = sections.iter().filter_map(|section| Some((section.study, section.control.as_ref()?)));
-    let rows = controls.flat_map(|(study, control)| control.rows.iter().map(move |row| (study, control.original, row)));
-    Rows::new("controls", rows)
-        .column("study", |(study, _, _)| study.slug.clone())
-        .column("control_of", |(_, original, _)| original.slug.clone())
-        .column("batch_size", |(_, _, row)| optional(row.batch_size))
-        .column("sparsity", |(_, _, row)| row.sparsity.to_string())
-        .estimate("steps_over", |(_, _, row)| row.steps)
-        .estimate("steps_over_dense", |(_, _, row)| row.steps_over_dense)
-        .estimate("critical_batch_size_over", |(_, _, row)| row.critical)
-        .estimate("critical_batch_size_over_dense", |(_, _, row)| row.critical_over_dense)
+pub(super) fn controls<'a>(sections: &'a [Section<'a>]) -> Table {
+    let rows = |control: &'a Control<'a>| control.rows.iter().map(|row| (control.original, row));
+    Rows::of("controls", sections, |section| section.control.iter().flat_map(rows))
+        .column("control_of", |(_, (original, _))| original.slug.clone())
+        .column("batch_size", |(_, (_, row))| optional(row.batch_size))
+        .column("sparsity", |(_, (_, row))| row.sparsity.to_string())
+        .estimate("steps_over", |(_, (_, row))| row.steps)
+        .estimate("steps_over_dense", |(_, (_, row))| row.steps_over_dense)
+        .estimate("critical_batch_size_over", |(_, (_, row))| row.critical)
+        .estimate("critical_batch_size_over_dense", |(_, (_, row))| row.critical_over_dense)
         .table()
 }
 
 /// A row a sparsity, kind of steps and law.
 pub(super) fn laws(sections: &[Section]) -> Table {
-    let of_study = |section: &Section| {
-        let slug = &section.study.slug;
-        let of_least = |fitted: &Fitted| {
-            let row = |rival: Rival| Some((slug.clone(), "K*", fitted.sparsity, rival, rival.criterion(&fitted.points)?, None));
-            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
-        };
-        let of_means = |confirmed: &ConfirmedFit| {
-            let Fitted { sparsity, points, .. } = &confirmed.fitted;
-            let row = |rival: Rival| {
-                let (criterion, squares) = rival.criterion_of_means(points, &confirmed.variances)?;
-                let goodness = beyond_chi_squared(squares, rival.freedom(points.len()));
-                Some((slug.clone(), "confirmed", *sparsity, rival, criterion, Some(goodness)))
-            };
-            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
-        };
-        section.fits.iter().flat_map(of_least).chain(section.confirmed_fits.iter().flat_map(of_means)).collect::<Vec<_>>()
+    let of_least = |fitted: &Fitted| Rival::ALL.map(|rival| Some(("K*", fitted.sparsity, rival, rival.criterion(&fitted.points)?, None)));
+    let of_means = |confirmed: &ConfirmedFit| {
+        let Fitted { sparsity, points, .. } = &confirmed.fitted;
+        Rival::ALL.map(|rival| {
+            let (criterion, squares) = rival.criterion_of_means(points, &confirmed.variances)?;
+            let goodness = beyond_chi_squared(squares, rival.freedom(points.len()));
+            Some(("confirmed", *sparsity, rival, criterion, Some(goodness)))
+        })
     };
-    Rows::new("laws", sections.iter().flat_map(of_study))
-        .column("study", |row| row.0.clone())
-        .column("steps", |row| row.1.to_owned())
-        .column("sparsity", |row| row.2.to_string())
-        .column("law", |row| row.3.name().to_owned())
-        .column("aicc", |row| row.4.to_string())
-        .column("goodness", |row| optional(row.5))
-        .table()
+    Rows::of("laws", sections, |section| {
+        section.fits.iter().flat_map(of_least).chain(section.confirmed_fits.iter().flat_map(of_means)).flatten()
+    })
+    .column("steps", |(_, row)| row.0.to_owned())
+    .column("sparsity", |(_, row)| row.1.to_string())
+    .column("law", |(_, row)| row.2.name().to_owned())
+    .column("aicc", |(_, row)| row.3.to_string())
+    .column("goodness", |(_, row)| optional(row.4))
+    .table()
 }

@@ -6,8 +6,7 @@ use super::super::table::Table;
 
 /// A row a claim and sparsity.
 pub(super) fn claims(sections: &[Section]) -> Table {
-    Rows::new("claims", sections.iter().flat_map(|section| section.claims.iter().map(|finding| (section.study, finding))))
-        .column("study", |(study, _)| study.slug.clone())
+    Rows::of("claims", sections, |section| &section.claims)
         .column("claim", |(_, finding)| finding.claim.words().to_owned())
         .column("place", |(_, finding)| finding.claim.place().to_owned())
         .column("sparsity", |(_, finding)| finding.sparsity.to_string())
@@ -21,8 +20,7 @@ pub(super) fn claims(sections: &[Section]) -> Table {
 
 /// A row a sparsity and definition of the critical batch size.
 pub(super) fn critical(sections: &[Section]) -> Table {
-    Rows::new("critical", sections.iter().flat_map(|section| section.critical.iter().map(|one| (section.study, one))))
-        .column("study", |(study, _)| study.slug.clone())
+    Rows::of("critical", sections, |section| &section.critical)
         .column("sparsity", |(_, one)| one.sparsity.to_string())
         .column("definition", |(_, one)| one.definition.name().to_owned())
         .estimate("critical_batch_size", |(_, one)| Some(one.estimate))

@@ -10,48 +10,44 @@ use crate::results::MeasurementRow;
 
 /// A row a measurement. The noise scale is the whole training set's, as in the figures; that of the part measured on is the result file's.
 pub(super) fn measurements(sections: &[Section]) -> Table {
-    type Of<'a> = (&'a StudyResults, CellKey, u32, &'a Measurement);
+    type Of<'a> = (&'a StudyResults, (CellKey, u32, &'a Measurement));
     let finite = |value: f64| optional(Some(value).filter(|value| value.is_finite()));
-    Rows::new(
-        "smoothness",
-        sections.iter().map(|section| section.study).flat_map(|study| {
-            let trials = study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial)));
-            trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (study, key, trial.index, found))).collect::<Vec<_>>()
-        }),
-    )
-    .column("study", |(study, ..)| study.slug.clone())
+    Rows::of("smoothness", sections, |section| {
+        let trials = section.study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial)));
+        trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found)))
+    })
     .declared(
         |column| !column.is_place && column.name != "noise_scale",
-        |&(_, key, trial, found): &Of| Some(MeasurementRow::new(found, trial, key, 0)),
+        |&(_, (key, trial, found)): &Of| Some(MeasurementRow::new(found, trial, key, 0)),
     )
-    .column("noise_scale", |(study, .., found)| finite(noise_scale(found, study.sampling())))
-    .column("noise_scale_of_part", |(.., found)| finite(found.noise_scale()))
+    .column("noise_scale", |(study, (.., found))| finite(noise_scale(found, study.sampling())))
+    .column("noise_scale_of_part", |(_, (.., found))| finite(found.noise_scale()))
     .table()
 }
 
 /// The theory of a cell with means along the training, or with medians: its surface, and that over the dense one's.
-type Theory<'a> = (&'a StudyResults, &'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
+type Theory<'a> = (&'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
 
 /// Two rows a cell: one with means along the training, and one with medians.
-fn both<'a>(study: &'a StudyResults, smooth: &'a Smooth) -> impl Iterator<Item = Theory<'a>> {
+fn both(smooth: &Smooth) -> impl Iterator<Item = Theory<'_>> {
     let here = Along::ALL.into_iter().zip(smooth.along).enumerate();
-    here.map(move |(number, (along, surface))| (study, smooth, along, surface, smooth.over_dense.map(|both| both[number])))
+    here.map(move |(number, (along, surface))| (smooth, along, surface, smooth.over_dense.map(|both| both[number])))
 }
 
 /// Two rows a cell: one with means along the training, one with medians. A ratio is sparse over dense.
 pub(super) fn theory(sections: &[Section]) -> Table {
+    type Of<'a> = (&'a StudyResults, Theory<'a>);
     type Value = fn(&Surface<Estimate>) -> Estimate;
-    let here = |value: Value| move |row: &Theory| Some(value(&row.3));
-    let ratio = |value: Value| move |row: &Theory| row.4.as_ref().map(value);
-    let fitted = |value: fn(&Fitted) -> Option<Estimate>| move |row: &Theory| row.1.fitted.as_ref().and_then(value);
-    let noise = |number: usize| move |row: &Theory| row.1.noise_scale.get(number).copied();
-    let decrease_ratio = |row: &Theory| row.4.map(|surface| surface.decrease).filter(|_| decays(row.0));
-    let rows = sections.iter().flat_map(|section| section.smoothness.iter().flat_map(|smooth| both(section.study, smooth)));
-    Rows::new("theory", rows)
-        .of_cell(|(study, smooth, ..)| (*study, smooth.key))
-        .column("along_training", |(_, _, along, ..)| along.name().to_owned())
-        .column("trials", |(_, smooth, ..)| smooth.trials.to_string())
-        .column("measurements", |(_, smooth, ..)| smooth.measurements.to_string())
+    let here = |value: Value| move |(_, row): &Of| Some(value(&row.2));
+    let ratio = |value: Value| move |(_, row): &Of| row.3.as_ref().map(value);
+    let fitted = |value: fn(&Fitted) -> Option<Estimate>| move |(_, row): &Of| row.0.fitted.as_ref().and_then(value);
+    let noise = |number: usize| move |(_, row): &Of| row.0.noise_scale.get(number).copied();
+    let decrease_ratio = |(study, row): &Of| row.3.map(|surface| surface.decrease).filter(|_| decays(study));
+    Rows::of("theory", sections, |section| section.smoothness.iter().flat_map(both))
+        .of_cell(|(_, (smooth, ..))| smooth.key)
+        .column("along_training", |(_, (_, along, ..))| along.name().to_owned())
+        .column("trials", |(_, (smooth, ..))| smooth.trials.to_string())
+        .column("measurements", |(_, (smooth, ..))| smooth.measurements.to_string())
         .estimate("start_loss", here(|surface| surface.start_loss))
         .estimate("last_loss", here(|surface| surface.last_loss))
         .estimate("decrease", here(|surface| surface.decrease))
@@ -67,7 +63,7 @@ pub(super) fn theory(sections: &[Section]) -> Table {
         .estimate("along_lipschitz_ratio", ratio(|surface| surface.lipschitz))
         .estimate("squared_rates_ratio", ratio(|surface| surface.squared_rates))
         .estimate("searched_squared_rates_ratio", fitted(|fitted| fitted.squared_rates_ratio))
-        .estimate("predicted_c1_ratio", |(_, smooth, .., over)| over.map(|over| smooth.predicted_c1(&over)))
+        .estimate("predicted_c1_ratio", |(_, (smooth, .., over))| over.map(|over| smooth.predicted_c1(&over)))
         .estimate("fitted_c1_ratio", fitted(|fitted| fitted.c1_ratio))
         .estimate("predicted_c2_ratio", decrease_ratio)
         .estimate("fitted_c2_ratio", fitted(|fitted| fitted.c2_ratio))

@@ -6,7 +6,7 @@ use super::super::numbers::NOT_MEASURED;
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Fitted, Regime};
+use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Estimate, Fit, Fitted, Regime};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::Metaparameter;
 use crate::records::{Cell, CellKey};
@@ -62,7 +62,6 @@ fn of_all(study: &StudyResults, of: fn(&Environment) -> &String) -> String {
 
 /// A cell of a study; it has no record while it is still to come.
 struct Place<'a> {
-    study: &'a StudyResults,
     key: CellKey,
     cell: Option<&'a Cell>,
     fitted: Option<&'a Fitted>,
@@ -72,25 +71,13 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     /// The cells of a study by sparsity, then batch size.
     fn all(section: &'a Section) -> Vec<Place<'a>> {
-        let study = section.study;
         let fitted = |key: CellKey| section.fits.iter().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
         let again = |key: CellKey| section.confirmed.iter().find(|confirmed| confirmed.key == key);
-        let of_cell =
-            |cell: &'a Cell| Place { study, key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
-        let measured = study.results.cells.iter().map(of_cell);
-        let mut places: Vec<Place> = measured.collect();
-        places.extend(study.missing().iter().map(|&key| Place { study, key, cell: None, fitted: None, confirmed: None }));
+        let of_cell = |cell: &'a Cell| Place { key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
+        let mut places: Vec<Place> = section.study.results.cells.iter().map(of_cell).collect();
+        places.extend(section.study.missing().into_iter().map(|key| Place { key, cell: None, fitted: None, confirmed: None }));
         places.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
         places
-    }
-
-    /// The cell, where its trials are known.
-    fn tried(&self) -> Option<&'a Cell> {
-        self.cell.filter(|_| has_trials(&self.study.results))
-    }
-
-    fn row(&self, cell: Option<&Cell>) -> Option<CellRow> {
-        cell.map(|cell| CellRow::new(cell, 0, &self.study.results.workload))
     }
 }
 
@@ -102,24 +89,29 @@ const TOLD_OTHERWISE: [&str; 6] = ["batch_size", "sparsity", "trials", "steps_to
 
 /// A row a cell, `shown` being the metaparameters that any trial has.
 pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
+    type Of<'a> = (&'a StudyResults, Place<'a>);
     let measured = |place: &Place, field: String, to_come: &str| if place.cell.is_some() { field } else { to_come.to_owned() };
     let regime = |place: &Place| place.fitted.map_or("", |fitted| fitted.regime(place.key.batch_size).map_or("undecided", Regime::name));
-    let mut rows = Rows::new("cells", sections.iter().flat_map(Place::all))
-        .of_cell(|place| (place.study, place.key))
-        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), NOT_MEASURED));
+    fn tried<'a>((study, place): &Of<'a>) -> Option<&'a Cell> {
+        place.cell.filter(|_| has_trials(&study.results))
+    }
+    let row = |(study, _): &Of, cell: Option<&Cell>| cell.map(|cell| CellRow::new(cell, 0, &study.results.workload));
+    let mut rows = Rows::of("cells", sections, Place::all)
+        .of_cell(|(_, place)| place.key)
+        .column("steps_to_result", |(_, place)| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), NOT_MEASURED));
     if sections.iter().any(|section| !section.confirmed.is_empty()) {
         rows = rows
-            .estimate("confirmed_steps", |place| place.confirmed.map(|cell| cell.confirmed.mean))
-            .estimate("luck", |place| place.confirmed.and_then(|cell| cell.luck));
+            .estimate("confirmed_steps", |(_, place)| place.confirmed.map(|cell| cell.confirmed.mean))
+            .estimate("luck", |(_, place)| place.confirmed.and_then(|cell| cell.luck));
     }
-    rows.column("regime", |place| regime(place).to_owned())
-        .column("trials", |place| measured(place, optional(place.tried().map(|cell| cell.trials.len())), "0"))
-        .declared(|column| TRIED.contains(&column.name), |place: &Place| place.row(place.tried()))
-        .metaparameters(shown, |place| place.tried().and_then(Cell::best))
-        .declared(|column| column.name == "test_error", |place: &Place| place.row(place.cell))
+    rows.column("regime", |(_, place)| regime(place).to_owned())
+        .column("trials", |of| measured(&of.1, optional(tried(of).map(|cell| cell.trials.len())), "0"))
+        .declared(|column| TRIED.contains(&column.name), |of| row(of, tried(of)))
+        .metaparameters(shown, |of| tried(of).and_then(Cell::best))
+        .declared(|column| column.name == "test_error", |of| row(of, of.1.cell))
         .declared(
             |column| !column.is_place && !TRIED.contains(&column.name) && !TOLD_OTHERWISE.contains(&column.name),
-            |place: &Place| place.row(place.cell.filter(|_| is_of_dps(&place.study.results))),
+            |of| row(of, of.1.cell.filter(|_| is_of_dps(&of.0.results))),
         )
         .table()
 }
@@ -127,22 +119,21 @@ pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
 /// A row a sparsity.
 pub(super) fn fits(sections: &[Section]) -> Table {
     let left_out = |fitted: &Fitted| fitted.left_out.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
-    let rows = sections.iter().flat_map(|section| section.fits.iter().map(|fitted| (section.study, fitted, fitted.fit.as_ref().ok())));
-    Rows::new("fits", rows)
-        .column("study", |(study, ..)| study.slug.clone())
-        .column("sparsity", |(_, fitted, _)| fitted.sparsity.to_string())
-        .column("points", |(.., fit)| optional(fit.map(|fit| fit.points)))
-        .column("left_out", |(_, fitted, _)| left_out(fitted))
-        .estimate("c1", |(.., fit)| fit.map(|fit| fit.c1))
-        .estimate("c2", |(.., fit)| fit.map(|fit| fit.c2))
-        .estimate("critical_batch_size", |(.., fit)| fit.map(|fit| fit.critical))
-        .column("deviation", |(.., fit)| optional(fit.map(|fit| fit.deviation)))
-        .estimate("exponent", |(_, fitted, _)| fitted.exponent)
-        .column("enough_trials", |(_, fitted, _)| fitted.enough_trials.map_or(String::new(), EnoughTrials::name))
-        .estimate("c1_over_dense", |(_, fitted, _)| fitted.c1_ratio)
-        .estimate("c2_over_dense", |(_, fitted, _)| fitted.c2_ratio)
-        .estimate("shift", |(_, fitted, _)| fitted.shift.map(|shift| shift.ratio))
-        .column("shift_points", |(_, fitted, _)| optional(fitted.shift.map(|shift| shift.points)))
-        .column("no_fit_because", |(_, fitted, _)| fitted.fit.as_ref().err().cloned().unwrap_or_default())
+    let fit = |fitted: &Fitted, of: fn(&Fit) -> Estimate| fitted.fit.as_ref().ok().map(of);
+    Rows::of("fits", sections, |section| section.fits)
+        .column("sparsity", |(_, fitted)| fitted.sparsity.to_string())
+        .column("points", |(_, fitted)| optional(fitted.fit.as_ref().ok().map(|fit| fit.points)))
+        .column("left_out", |(_, fitted)| left_out(fitted))
+        .estimate("c1", |(_, fitted)| fit(fitted, |fit| fit.c1))
+        .estimate("c2", |(_, fitted)| fit(fitted, |fit| fit.c2))
+        .estimate("critical_batch_size", |(_, fitted)| fitted.critical())
+        .column("deviation", |(_, fitted)| optional(fitted.fit.as_ref().ok().map(|fit| fit.deviation)))
+        .estimate("exponent", |(_, fitted)| fitted.exponent)
+        .column("enough_trials", |(_, fitted)| fitted.enough_trials.map_or(String::new(), EnoughTrials::name))
+        .estimate("c1_over_dense", |(_, fitted)| fitted.c1_ratio)
+        .estimate("c2_over_dense", |(_, fitted)| fitted.c2_ratio)
+        .estimate("shift", |(_, fitted)| fitted.shift.map(|shift| shift.ratio))
+        .column("shift_points", |(_, fitted)| optional(fitted.shift.map(|shift| shift.points)))
+        .column("no_fit_because", |(_, fitted)| fitted.fit.as_ref().err().cloned().unwrap_or_default())
         .table()
 }
