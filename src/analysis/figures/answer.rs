@@ -1,16 +1,13 @@
 //! The figure that leads the page: steps against batch size at all sparsities, with the fits that answer and their critical batch sizes.
 
 use super::figure::{
-    Figure, Part, STEPS, batch_axis, curves, dots, in_brackets, linear_entry, linear_scaling, note, sparsity_entry, steps_axis,
-    steps_words, unreached,
+    Figure, PARTS, Part, STEPS, band, batch_axis, between, confirmed_ends, curves, dots, in_brackets, linear_entry, linear_scaling, note,
+    sparsity_entry, steps_axis, steps_words, unreached,
 };
 use crate::analysis::chart::{Chart, Dot, Element, Entry, GREY, Marker, Panel, Series, Stroke};
 use crate::analysis::statistics::{ConfirmedCell, Fitted, answering, confirmed_cells, confirmed_fits};
-use crate::analysis::studies::{Curve, StudyResults, batch};
+use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::rough;
-
-/// Parts of a curve.
-const PARTS: i32 = 80;
 
 /// Steps against batch size. A sparsity with a fit among those that answer shows the fit with its interval; any other sparsity shows K* alone.
 pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
@@ -19,11 +16,9 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
     let (answering, is_confirmed) = answering(fits, &confirmed);
     let (curves, grid) = (curves(study), study.grid());
     let mean = |sparsity: f64| cells.iter().filter(move |cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
-    let ends =
-        cells.iter().flat_map(|cell| [cell.confirmed.mean.low, cell.confirmed.mean.high].map(|end| (batch(cell.key.batch_size), end)));
-    let ends: Curve = if is_confirmed { ends.filter(|end| end.1.is_finite()).collect() } else { Vec::new() };
+    let ends = if is_confirmed { confirmed_ends(&cells) } else { Vec::new() };
     let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(STEPS, &[study], &[curves.concat(), ends]));
-    let (bottom, top) = y.limits();
+    let bottom = y.limits().0;
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
     let (mut bands, mut layers, mut marks) = (Vec::new(), Vec::new(), Vec::new());
     let mut legend = Vec::new();
@@ -42,13 +37,9 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
         };
         let (first, last) =
             (fitted.points.first().map_or(1.0, |point| point.batch_size), fitted.points.last().map_or(1.0, |point| point.batch_size));
-        let along = |part: i32| first * (last / first).powf(f64::from(part) / f64::from(PARTS));
-        let band = |part: i32| {
-            let steps = fit.steps(along(part));
-            (along(part), steps.low.clamp(bottom, top), steps.high.clamp(bottom, top))
-        };
-        bands.push(Element::Band(colour, (0..=PARTS).map(band).collect()));
-        layers.push(Element::Line(Stroke::Solid, colour, (0..=PARTS).map(|part| (along(part), fit.steps(along(part)).value)).collect()));
+        let sizes = between(first, last, PARTS);
+        bands.push(band(colour, sizes.clone(), &y, |size| fit.steps(size)));
+        layers.push(Element::Line(Stroke::Solid, colour, sizes.map(|size| (size, fit.steps(size).value)).collect()));
         if is_confirmed {
             let bars = mean(sparsity).map(|cell| (batch(cell.key.batch_size), cell.confirmed.mean.low, cell.confirmed.mean.high));
             layers.push(Element::Bars(colour, bars.filter(|bar| bar.1.is_finite()).collect()));

@@ -2,7 +2,6 @@
 
 use super::figure::{Figure, Part};
 use super::heat::{Level, heat};
-use crate::analysis::chart::Chart;
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
@@ -11,14 +10,9 @@ use crate::records::Cell;
 /// K* of n of a cell's trials over that of all, against n, a row a cell. A race that ended at K* hides what the
 /// other trials would have found. None where that holds of all cells that reached the goal, or none has two trials.
 pub fn fewer(study: &StudyResults) -> Option<Figure> {
-    let is_shown = |cell: &&Cell| cell.steps_to_result().is_some() && cell.trials.len() > 1 && !study.hides_others(cell);
-    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_shown).collect();
-    if cells.is_empty() {
-        return None;
-    }
     let levels = |cell: &Cell| {
         let trials = FewerTrials::new(cell);
-        let all = cell.trials.len();
+        let (best, all) = (cell.steps_to_result().unwrap_or(1).max(1), cell.trials.len());
         // Two numbers an octave, and all trials.
         let numbers = (0..).map(|half| f64::exp2(f64::from(half) / 2.0).round() as usize).take_while(|&number| number < all);
         let mut numbers: Vec<usize> = numbers.chain([all]).collect();
@@ -33,11 +27,12 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
                 of(0.025),
                 of(0.975)
             );
-            Level { from: number as f64, to: next as f64, ratio: trials.quantile(number, 0.5).map(|steps| ratio(cell, steps)), words }
+            let ratio = trials.quantile(number, 0.5).map(|steps| f64::from(steps) / f64::from(best));
+            Level { from: number as f64, to: next as f64, ratio, words }
         };
         numbers.into_iter().zip(ends).map(level).collect()
     };
-    let (panels, legend) = heat(study, &cells, levels);
+    let chart = heat(study, "K* of fewer trials", |cell| !study.hides_others(cell), levels)?;
     Some(Figure {
         name: "fewer-trials".into(),
         heading: "What fewer trials would have found".into(),
@@ -47,11 +42,6 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
             .to_owned(),
         table: "fewer-trials",
         beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: K* of fewer trials", study.name()), panels.len().clamp(1, 2), panels, legend),
+        chart,
     })
-}
-
-/// Steps over the cell's steps-to-result.
-fn ratio(cell: &Cell, steps: u32) -> f64 {
-    f64::from(steps) / f64::from(cell.steps_to_result().unwrap_or(1).max(1))
 }

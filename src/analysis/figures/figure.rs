@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Scale, Series, Stroke};
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::{ConfirmedCell, Estimate};
 use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
@@ -147,6 +147,52 @@ pub(super) const NEAR_END: f64 = 0.975;
 /// The place at a part of a logarithmic axis.
 pub(super) fn along(low: f64, high: f64, part: f64) -> f64 {
     low * (high / low).powf(part)
+}
+
+/// Parts of the curve of a fit.
+pub(super) const PARTS: i32 = 80;
+
+/// Evenly apart on a logarithmic axis, from one place to another in so many parts.
+pub(super) fn between(from: f64, to: f64, parts: i32) -> impl Iterator<Item = f64> + Clone {
+    (0..=parts).map(move |part| from * (to / from).powf(f64::from(part) / f64::from(parts)))
+}
+
+/// The interval of a number at each of some batch sizes, cut off at the limits of its axis.
+pub(super) fn band(colour: Colour, sizes: impl Iterator<Item = f64>, y: &Axis, of: impl Fn(f64) -> Estimate) -> Element {
+    let (bottom, top) = y.limits();
+    let interval = |size: f64| {
+        let Estimate { low, high, .. } = of(size);
+        (size, low.clamp(bottom, top), high.clamp(bottom, top))
+    };
+    Element::Band(colour, sizes.map(interval).collect())
+}
+
+/// The smallest and the largest batch size of the points of a curve that exist.
+pub(super) fn known(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let mut sizes = points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
+    let first = sizes.next()?;
+    Some((first, sizes.next_back().unwrap_or(first)))
+}
+
+/// A panel for each cell of a study, titled by the cell's sparsity S and batch size B; and how many panels stand in a row.
+pub(super) fn panel_a_cell(study: &StudyResults, x: &Axis, y: &Axis, layers: impl Fn(&Cell) -> Vec<Element>) -> (Vec<Panel>, usize) {
+    let grid = study.grid();
+    let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
+    let panel = |size: u32, sparsity: f64| {
+        let cell = grid.cell(size, sparsity);
+        let panel = Panel::new(x.clone(), y.clone(), cell.map(&layers).unwrap_or_default());
+        Panel { note: cell.is_none().then(|| "not measured".to_owned()), ..panel }.titled(format!("S {sparsity}, B {}", count(size)))
+    };
+    // A row a batch size and a column a sparsity where those fit.
+    if (2..=5).contains(&sparsities.len()) {
+        let row = |&size: &u32| sparsities.iter().map(move |&sparsity| (size, sparsity));
+        (sizes.iter().flat_map(row).map(|(size, sparsity)| panel(size, sparsity)).collect(), sparsities.len())
+    } else {
+        let row = |&sparsity: &f64| sizes.iter().map(move |&size| (size, sparsity));
+        let panels: Vec<Panel> = sparsities.iter().flat_map(row).map(|(size, sparsity)| panel(size, sparsity)).collect();
+        let columns = panels.len().clamp(1, 4);
+        (panels, columns)
+    }
 }
 
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.

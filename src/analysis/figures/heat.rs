@@ -1,7 +1,7 @@
 //! Ratios of all cells in one picture: a panel a sparsity, a row a batch size, numbers of trials across.
 
 use super::figure::batch_axis;
-use crate::analysis::chart::{Axis, Colour, Element, Entry, Marker, Panel, Scale, Tile};
+use crate::analysis::chart::{Axis, Chart, Colour, Element, Entry, Marker, Panel, Scale, Tile};
 use crate::analysis::studies::{StudyResults, batch};
 use crate::records::Cell;
 use crate::settings::ascending;
@@ -30,9 +30,11 @@ pub struct Level {
     pub words: String,
 }
 
-/// The panels of some cells, and the legend.
-pub fn heat(study: &StudyResults, cells: &[&Cell], levels: impl Fn(&Cell) -> Vec<Level>) -> (Vec<Panel>, Vec<Entry>) {
-    let most = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1);
+/// The chart with this title of the cells of several trials that reached the goal and `is_shown` lets pass; none where there are no such cells.
+pub fn heat(study: &StudyResults, title: &str, is_shown: impl Fn(&Cell) -> bool, levels: impl Fn(&Cell) -> Vec<Level>) -> Option<Chart> {
+    let has_steps = |cell: &&Cell| cell.steps_to_result().is_some() && cell.trials.len() > 1 && is_shown(cell);
+    let cells: Vec<&Cell> = study.results.cells.iter().filter(has_steps).collect();
+    let most = cells.iter().map(|cell| cell.trials.len()).max()?;
     let sizes = study.grid().batch_sizes;
     let y = batch_axis(&sizes);
     let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));
@@ -47,8 +49,8 @@ pub fn heat(study: &StudyResults, cells: &[&Cell], levels: impl Fn(&Cell) -> Vec
         let tiles = here.flat_map(|cell| levels(cell).into_iter().map(|level| tile(cell, level)).collect::<Vec<_>>());
         Panel::new(x.clone(), y.clone(), vec![Element::Tiles(tiles.collect())]).titled(format!("sparsity {sparsity}"))
     };
-    let panels = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp).into_iter().map(panel).collect();
+    let panels: Vec<Panel> = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp).into_iter().map(panel).collect();
     let entry = |(_, colour, name): (f64, Colour, &str)| Entry::point(name, colour, Marker::Square);
     let legend = CLASSES.into_iter().map(entry).chain([Entry::point("not known", UNKNOWN, Marker::Square)]).collect();
-    (panels, legend)
+    Some(Chart::new(format!("{}: {title}", study.name()), panels.len().clamp(1, 2), panels, legend))
 }

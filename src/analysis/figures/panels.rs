@@ -1,8 +1,8 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
 use super::figure::{
-    Figure, NEAR_END, Part, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_entry, linear_scaling, note,
-    steps_axis, steps_words, unreached,
+    Figure, NEAR_END, PARTS, Part, STEPS, along, band, batch_axis, between, between_evaluations, curves, dots, in_brackets, known,
+    linear_entry, linear_scaling, note, steps_axis, steps_words, unreached,
 };
 use crate::analysis::chart::{Chart, Element, Entry, GREY, Marker, Panel, Series, Stroke};
 use crate::analysis::statistics::Fitted;
@@ -25,25 +25,19 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         let Series { colour, marker } = Series::of_sparsity(fitted.sparsity);
         if let Ok(fit) = &fitted.fit {
             let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
-            let between = |from: f64, to: f64| (0..=80).map(move |i| from * (to / from).powf(f64::from(i) / 80.0));
-            let interval = |size: f64| {
-                let steps = fit.steps(size);
-                (size, steps.low.clamp(bottom, top), steps.high.clamp(bottom, top))
-            };
-            layers.push(Element::Band(colour, between(smallest, largest).map(interval).collect()));
+            layers.push(band(colour, between(smallest, largest, PARTS), &y, |size| fit.steps(size)));
             // Where the band leaves the panel: one arrow, in the middle of where it does.
             let cut = |is_cut: &dyn Fn(f64) -> bool, y: f64, arrow| {
-                let sizes: Vec<f64> = between(smallest, largest).filter(|&size| is_cut(size)).collect();
+                let sizes: Vec<f64> = between(smallest, largest, PARTS).filter(|&size| is_cut(size)).collect();
                 let words = |size, _| format!("the interval of the fit goes on: {}", in_brackets(fit.steps(size)));
                 Element::Points(arrow, colour, sizes.get(sizes.len() / 2).map(|&size| dots(&[(size, y)], words)).unwrap_or_default())
             };
             layers.push(cut(&|size| fit.steps(size).high > top, along(bottom, top, NEAR_END), Marker::Arrow(0, -1)));
             layers.push(cut(&|size| fit.steps(size).low < bottom, along(bottom, top, 1.0 - NEAR_END), Marker::Arrow(0, 1)));
             // Beyond the batch sizes that were fitted the curve is an extrapolation.
-            let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
-            let (first, last) = (measured().next().unwrap_or(smallest), measured().next_back().unwrap_or(largest));
+            let (first, last) = known(&points).unwrap_or((smallest, largest));
             let curve = |stroke, from: f64, to: f64| {
-                Element::Line(stroke, colour, between(from, to).map(|size| (size, fit.steps(size).value)).collect())
+                Element::Line(stroke, colour, between(from, to, PARTS).map(|size| (size, fit.steps(size).value)).collect())
             };
             layers.push(curve(Stroke::Solid, first, last));
             layers.extend([(smallest, first), (last, largest)].map(|(from, to)| curve(Stroke::Dashed, from, to)));

@@ -1,12 +1,12 @@
 //! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
 
-use super::figure::{Figure, Part};
-use super::scatter::{COLOURED, STAR, arranged, colour, colours, ends, is_papers, words};
-use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, Marker, Panel, Path, Scale, Stroke};
+use super::figure::{Figure, Part, panel_a_cell};
+use super::scatter::{COLOURED, STAR, colour, colours, ends, is_papers, words};
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, Marker, Path, Scale, Stroke};
 use crate::analysis::statistics::share;
 use crate::analysis::studies::StudyResults;
 use crate::optimizer::{self, Metaparameter, Range, Setting};
-use crate::readable::{count, significant};
+use crate::readable::significant;
 use crate::records::{Cell, Trial};
 
 /// A panel a cell. None for a study that searched fewer than two metaparameters, or the learning rate and the momentum alone, which a plane shows
@@ -17,7 +17,6 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
     if searched.len() < 2 || matches!(searched[..], [(across, _), (up, _)] if is_papers(across, up)) {
         return None;
     }
-    let grid = study.grid();
     let ratios = study.results.cells.iter().flat_map(|cell| cell.trials.iter().filter_map(|trial| ratio(cell, trial)));
     let slowest = Some(ratios.fold(1.0, f64::max)).filter(|&slowest| slowest > 1.0);
     let names = searched.iter().map(|(name, _)| name.label().to_owned()).chain(slowest.map(|_| "steps".to_owned()));
@@ -29,11 +28,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         let places: Option<Vec<f64>> = places.chain(steps.map(Some)).collect();
         Some((0..).map(f64::from).zip(places?).collect::<Vec<_>>())
     };
-    let panel = |(size, sparsity): (u32, f64)| {
-        let title = format!("S {sparsity}, B {}", count(size));
-        let Some(cell) = grid.cell(size, sparsity) else {
-            return Panel { note: Some("not measured".to_owned()), ..Panel::new(x.clone(), y.clone(), Vec::new()).titled(title) };
-        };
+    let (panels, columns) = panel_a_cell(study, &x, &y, |cell| {
         let best = cell.best();
         let is_best = |trial: &&Trial| best.is_some_and(|best| best.index == trial.index);
         let workload = &study.results.workload;
@@ -51,9 +46,8 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         let star = |at: (f64, f64)| Dot { at, words: best.map_or(String::new(), |best| words(cell, best)) };
         let stars = best.and_then(|best| path(cell, best)).unwrap_or_default().into_iter().map(star);
         layers.push(Element::Points(Marker::Star, STAR, stars.collect()));
-        Panel::new(x.clone(), y.clone(), layers).titled(title)
-    };
-    let (cells, columns) = arranged(&grid);
+        layers
+    });
     let entry = |entry: Entry| Entry::line(entry.name, entry.colour, Stroke::Solid);
     let best = Entry::point("best", STAR, Marker::Star);
     let ranges: Vec<String> = searched.iter().map(|(name, range)| described(*name, range)).collect();
@@ -73,8 +67,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         ),
         table: "trials",
         beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: trials in all dimensions", study.name()), columns, cells.into_iter().map(panel).collect(), legend)
-            .crowded(),
+        chart: Chart::new(format!("{}: trials in all dimensions", study.name()), columns, panels, legend).crowded(),
     })
 }
 

@@ -1,10 +1,10 @@
 //! Metaparameters of every trial (figures 3, 5 and 13 to 18 of Lee et al., ICLR 2021).
 
-use super::figure::{Figure, Part, batch_axis};
+use super::figure::{Figure, Part, batch_axis, panel_a_cell};
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Stroke, power};
-use crate::analysis::studies::{Grid, StudyResults, batch};
+use crate::analysis::studies::{StudyResults, batch};
 use crate::optimizer::{self, Metaparameter, Setting};
-use crate::readable::{count, rough, some};
+use crate::readable::{rough, some};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
 use crate::settings::ascending;
@@ -105,14 +105,18 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let search = study.configuration.as_ref().ok().map(|study| &study.search);
     let axis = |name: Metaparameter| {
         let values = trials.iter().filter_map(|trial| value(name, trial));
-        let ends = limits(search.and_then(|search| search.settings.get(name)));
+        let ends = match search.and_then(|search| search.settings.get(name)) {
+            Some(Setting::Range(range)) => vec![range.min, range.max],
+            _ => Vec::new(),
+        };
         let usual = name.example();
         Axis::around(scale(name), &title(name), values.chain(ends), (usual.min, usual.max))
     };
     let grid = study.grid();
     let ends = ends(study);
     let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
-        let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
+        let of_status = |status: Status| Entry::point(status.name(), GREY, shape(status));
+        let mut legend: Vec<Entry> = Status::ALL.into_iter().map(of_status).collect();
         legend.push(Entry::point("best", STAR, Marker::Star));
         legend.extend(colours(&study.results.workload));
         legend.extend(further);
@@ -123,7 +127,12 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);
-        let (panels, columns) = squares(study, [across, up], [&axis(across), &axis(up)], effective);
+        let (x, y) = (axis(across), axis(up));
+        let lines = if effective { contours(&x, &y) } else { Vec::new() };
+        let (panels, columns) = panel_a_cell(study, &x, &y, |cell| {
+            let marks = marks(study, cell, |trial| Some((value(across, trial)?, value(up, trial)?)));
+            lines.iter().cloned().chain(marks).collect()
+        });
         let lines = if effective { " Thin lines join equal effective learning rates η/(1−m), in powers of ten." } else { "" };
         let caption = format!(
             "Every trial, a panel a cell (S sparsity, B batch size).{lines} If the star lies at the edge of the searched box, the box was too small; if few \
@@ -157,52 +166,10 @@ pub(super) fn ends(study: &StudyResults) -> String {
     }
 }
 
-fn status_entry(status: Status) -> Entry {
-    Entry::point(status.name(), GREY, shape(status))
-}
-
 /// The title of a metaparameter's axis: `Learning rate η`.
 fn title(name: Metaparameter) -> String {
     let (first, rest) = name.title().split_at(1);
     format!("{}{rest} {}", first.to_uppercase(), name.symbol()).trim_end().to_owned()
-}
-
-/// The ends of a searched range.
-fn limits(setting: Option<Setting>) -> impl Iterator<Item = f64> {
-    let range = match setting {
-        Some(Setting::Range(range)) => Some([range.min, range.max]),
-        _ => None,
-    };
-    range.into_iter().flatten()
-}
-
-/// A panel a cell; a row a batch size and a column a sparsity where those fit. `effective` adds lines of equal effective learning rate.
-fn squares(study: &StudyResults, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
-    let grid = study.grid();
-    let panel = |(size, sparsity): (u32, f64)| {
-        let title = format!("S {sparsity}, B {}", count(size));
-        let Some(cell) = grid.cell(size, sparsity) else {
-            return Panel { note: Some("not measured".to_owned()), ..Panel::new(x.clone(), y.clone(), Vec::new()).titled(title) };
-        };
-        let at = |trial: &Trial| Some((value(across, trial)?, value(up, trial)?));
-        let lines = if effective { contours(x, y) } else { Vec::new() };
-        let layers = lines.into_iter().chain(marks(study, cell, at)).collect();
-        Panel::new(x.clone(), y.clone(), layers).titled(title)
-    };
-    let (cells, columns) = arranged(&grid);
-    (cells.into_iter().map(panel).collect(), columns)
-}
-
-/// The cells of a grid as the panels of a figure, and how many stand in a row: a row a batch size and a column a sparsity where those fit.
-pub(super) fn arranged(grid: &Grid) -> (Vec<(u32, f64)>, usize) {
-    let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
-    if (2..=5).contains(&sparsities.len()) {
-        let cells = sizes.iter().flat_map(|&size| sparsities.iter().map(move |&sparsity| (size, sparsity)));
-        (cells.collect(), sparsities.len())
-    } else {
-        let cells = sparsities.iter().flat_map(|&sparsity| sizes.iter().map(move |&size| (size, sparsity)));
-        (cells.collect(), (sizes.len() * sparsities.len()).clamp(1, 4))
-    }
 }
 
 /// Lines of η/(1−m) = 10ᵏ, with 10ᵏ near their upper ends.

@@ -2,18 +2,12 @@
 
 use super::figure::{Figure, Part};
 use super::heat::{Level, heat};
-use crate::analysis::chart::Chart;
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 use crate::records::Cell;
 
 /// The fewest steps of a cell's first n trials over K*, a row a cell; none where no cell of two trials reached the goal.
 pub fn so_far(study: &StudyResults) -> Option<Figure> {
-    let is_shown = |cell: &&Cell| cell.trials.len() > 1 && cell.steps_to_result().is_some();
-    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_shown).collect();
-    if cells.is_empty() {
-        return None;
-    }
     let levels = |cell: &Cell| {
         let (best, all) = (cell.steps_to_result().unwrap_or(1).max(1), cell.trials.len());
         let found = improvements(cell);
@@ -29,7 +23,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
         };
         before.into_iter().chain(found.iter().zip(ends).map(level)).collect()
     };
-    let (panels, legend) = heat(study, &cells, levels);
+    let chart = heat(study, "fewest steps so far", |_| true, levels)?;
     Some(Figure {
         name: "so-far".into(),
         heading: "The search, trial by trial".into(),
@@ -39,7 +33,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
             .to_owned(),
         table: "trials",
         beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: fewest steps so far", study.name()), panels.len().clamp(1, 2), panels, legend),
+        chart,
     })
 }
 

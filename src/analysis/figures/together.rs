@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::figure::{
-    CONFIRMED, Figure, Part, STEPS, batch_axis, between_evaluations, confirmed_ends, confirmed_entry, confirmed_steps, curve, curves,
-    entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words, unreached,
+    CONFIRMED, Figure, PARTS, Part, STEPS, band, batch_axis, between, between_evaluations, confirmed_ends, confirmed_entry,
+    confirmed_steps, curve, curves, entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::Result;
@@ -82,18 +82,12 @@ pub fn normalised(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let words = |sparsity: f64, at: f64, share: f64| {
         format!("{}: {} of that at batch size {}", name(at, sparsity), significant(share), count(size))
     };
-    let (bottom, top) = y.limits();
     let (first, largest) = (batch(size), study.grid().batch_sizes.last().copied().map_or(1.0, batch));
-    let band = |fitted: &Fitted| {
-        let fit = fitted.fit.as_ref().ok()?;
-        let share = |part: u32| {
-            let at = first * (largest / first).powf(f64::from(part) / 80.0);
-            let share = fit.of_law(|law| law.steps(at) / law.steps(first));
-            (at, share.low.clamp(bottom, top), share.high.clamp(bottom, top))
-        };
-        Some(Element::Band(Series::of_sparsity(fitted.sparsity).colour, (0..=80).map(share).collect()))
+    let interval = |fitted: &Fitted| {
+        let (fit, colour) = (fitted.fit.as_ref().ok()?, Series::of_sparsity(fitted.sparsity).colour);
+        Some(band(colour, between(first, largest, PARTS), &y, |at| fit.of_law(|law| law.steps(at) / law.steps(first))))
     };
-    let bands: Vec<Element> = fits.iter().filter_map(band).collect();
+    let bands: Vec<Element> = fits.iter().filter_map(interval).collect();
     let mut chart = chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name()), &words);
     for panel in &mut chart.panels {
         panel.layers.splice(0..0, bands.clone());

@@ -1,9 +1,9 @@
 //! Steps against examples: what a larger batch saves of the ones and costs of the others (figure 1 of McCandlish et al., 2018).
 
-use super::figure::{Figure, INSIDE, Part, curves, in_brackets, sparsity_entry, steps_words};
+use super::figure::{Figure, INSIDE, PARTS, Part, between, curves, in_brackets, known, sparsity_entry, steps_words};
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::Fitted;
-use crate::analysis::studies::{Curve, StudyResults, batch};
+use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::{count, significant};
 
 /// Lines of equal batch size at most.
@@ -29,17 +29,15 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let mut critical = Vec::new();
     for &(sparsity, fit, curve) in &fitted {
         let Series { colour, marker } = Series::of_sparsity(sparsity);
-        let known = || curve.iter().filter(|point| point.1.is_finite());
-        let (first, last) = (known().next()?.0, known().next_back()?.0);
+        let (first, last) = known(curve)?;
         let at = |size: f64| (size * fit.steps(size).value, fit.steps(size).value);
-        let line: Curve = (0..=80).map(|part| at(first * (last / first).powf(f64::from(part) / 80.0))).collect();
-        layers.push(Element::Line(Stroke::Solid, colour, line));
+        layers.push(Element::Line(Stroke::Solid, colour, between(first, last, PARTS).map(at).collect()));
         let words = steps_words(study, sparsity);
         let dot = |&(size, steps): &(f64, f64)| Dot {
             at: (size * steps, steps),
             words: format!("{}; {} examples", words(size, steps), count((size * steps) as u64)),
         };
-        layers.push(Element::Points(marker, colour, known().map(dot).collect()));
+        layers.push(Element::Points(marker, colour, curve.iter().filter(|point| point.1.is_finite()).map(dot).collect()));
         let (c1, c2) = (fit.c1.value, fit.c2.value);
         let words = format!(
             "sparsity {sparsity}: critical batch size {}; twice E_min = {} and twice S_min = {}",

@@ -1,6 +1,8 @@
 //! Several workloads side by side: K*, and sparse over dense (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
 
-use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_axis, steps_words, unreached};
+use super::figure::{
+    Figure, between, between_evaluations, curves, dots, known, linear_scaling, sparsity_entry, steps_axis, steps_words, unreached,
+};
 use super::ratio::ratio;
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::Fitted;
@@ -27,10 +29,8 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
             let fit = fits.iter().find(|fitted| fitted.sparsity == sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
             let mut layers: Vec<Element> = linear_scaling(GREY, &points, &y, largest).into_iter().collect();
             layers.extend(fit.map(|fit| {
-                let known = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
-                let (from, to) = (known().next().unwrap_or(1.0), known().next_back().unwrap_or(1.0));
-                let at = |part: i32| from * (to / from).powf(f64::from(part) / 40.0);
-                Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
+                let (from, to) = known(&points).unwrap_or((1.0, 1.0));
+                Element::Line(Stroke::Solid, colour, between(from, to, 40).map(|size| (size, fit.steps(size).value)).collect())
             }));
             layers.push(between_evaluations(study, 1.0, colour, &points));
             layers.push(unreached(study, sparsity, colour, 0, 1));
