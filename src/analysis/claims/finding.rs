@@ -25,15 +25,6 @@ impl Verdict {
             Verdict::Undecided => "cannot be said",
         }
     }
-
-    /// The verdict by the doubts that a claim holds and that it does not: at most one is below 5 %.
-    fn of(holds: f64, fails: f64) -> Verdict {
-        match (holds < DOUBT, fails < DOUBT) {
-            (true, _) => Verdict::Holds,
-            (false, true) => Verdict::DoesNotHold,
-            (false, false) => Verdict::Undecided,
-        }
-    }
 }
 
 /// A claim at one sparsity of a study.
@@ -59,9 +50,13 @@ pub struct Finding {
 pub const DOUBT: f64 = 0.05;
 
 impl Finding {
-    /// A finding by the doubts that the claim holds and that it does not.
+    /// A finding by the doubts that the claim holds and that it does not, of which at most one is below 5 %.
     pub(super) fn new(claim: Claim, sparsity: f64, measured: String, holds: f64, fails: f64) -> Finding {
-        let verdict = Verdict::of(holds, fails);
+        let verdict = match (holds < DOUBT, fails < DOUBT) {
+            (true, _) => Verdict::Holds,
+            (false, true) => Verdict::DoesNotHold,
+            (false, false) => Verdict::Undecided,
+        };
         Finding { claim, sparsity, measured, verdict, doubt: Some(holds.min(fails)), stands: false, confirmed: false }
     }
 
@@ -83,11 +78,6 @@ impl Finding {
 pub(super) struct Tails(pub usize);
 
 impl Tails {
-    /// The tails of numbers that follow from a fit.
-    pub(super) fn of(fit: &Fit) -> Tails {
-        Tails(fit.freedom)
-    }
-
     /// The tails of numbers that follow from two fits, of which the less certain one decides.
     pub(super) fn of_both(one: &Fit, other: &Fit) -> Tails {
         Tails(one.freedom.min(other.freedom))

@@ -19,10 +19,9 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
     let (smallest, largest) = (sizes.first().copied().unwrap_or(1.0), sizes.last().copied().unwrap_or(1.0));
     let (last_linear, first_maximal) = fit.borders();
     let (low, high) = (f64::from(PAPERS_BATCH_SIZES.0), f64::from(PAPERS_BATCH_SIZES.1));
-    let tails = Tails::of(fit);
+    let tails = Tails(fit.freedom);
     // An exponent and a curvature take three numbers from the points.
     let of_three = Tails(points.len().saturating_sub(3));
-    let least = |doubts: &mut dyn Iterator<Item = f64>| doubts.fold(1.0, f64::min);
     // The doubt, where the batch size `size` (the paper's smallest or largest) was measured; otherwise 1, which decides nothing.
     let where_measured = |size: f64, doubt: f64| if sizes.contains(&size) { doubt } else { 1.0 };
     let (holds, fails, measured) = match claim {
@@ -53,7 +52,7 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
                 100.0 * fit.deviation,
                 curved.map_or("not known of fewer than 4 batch sizes".to_owned(), words)
             );
-            let holds = least(&mut sizes.iter().map(inside)).max(curved.map_or(1.0, |curved| of_three.above(curved, 0.0)));
+            let holds = sizes.iter().map(inside).fold(1.0, f64::min).max(curved.map_or(1.0, |curved| of_three.above(curved, 0.0)));
             let all_outside = sizes.iter().map(outside).fold(0.0, f64::max);
             (holds, where_measured(low, where_measured(high, all_outside)), measured)
         }

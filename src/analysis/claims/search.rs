@@ -33,17 +33,15 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         let measured = format!("{} with a best learning rate", some(points.len(), "batch size"));
         return Finding::undecided(claim, sparsity, measured);
     };
-    let effective: Option<Vec<(f64, f64)>> = points.iter().map(|point| Some((point.0, point.2?))).collect();
-    let effective = effective
-        .and_then(|points| slope(&points))
-        .map_or(String::new(), |of_effective| format!("; the effective rate η/(1 − m) as B to the power of {}", words(of_effective)));
+    let also = |what: &str, points: Option<Vec<(f64, f64)>>| {
+        let slope = points.and_then(|points| slope(&points));
+        slope.map_or(String::new(), |slope| format!("; {what} as B to the power of {}", words(slope)))
+    };
+    let effective = also("the effective rate η/(1 − m)", points.iter().map(|point| Some((point.0, point.2?))).collect());
     // With the theory's constant learning rate the product K* · η/(1 − m) would fall with the batch size as K* does.
-    let travelled: Option<Vec<(f64, f64)>> = cells(study, sparsity)
-        .map(|cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * effective_rate(cell.best()?)?)))
-        .collect();
-    let travelled = travelled
-        .and_then(|points| slope(&points))
-        .map_or(String::new(), |of_travelled| format!("; K*·η/(1 − m) as B to the power of {}", words(of_travelled)));
+    let travelled =
+        |cell: &Cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * effective_rate(cell.best()?)?));
+    let travelled = also("K*·η/(1 − m)", cells(study, sparsity).map(travelled).collect());
     let measured =
         format!("it changes as B to the power of {}, over {}{effective}{travelled}", words(of_rate), some(points.len(), "batch size"));
     let tails = Tails(points.len().saturating_sub(2));
@@ -54,8 +52,7 @@ fn inside(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::Inside;
     let Ok(configuration) = &study.configuration else {
         let why = if is_of_dps(&study.results) { "the configuration in the file cannot be read" } else { "the search space is not known" };
-        let measured = why.to_owned();
-        return Finding::undecided(claim, sparsity, measured);
+        return Finding::undecided(claim, sparsity, why.to_owned());
     };
     let search = &configuration.search;
     // Several trials may share the cell's K*: each of them may be the best one.

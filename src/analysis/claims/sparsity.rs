@@ -1,9 +1,10 @@
 //! Sparse networks beside the dense one.
 
 use std::collections::HashSet;
+use std::iter;
 
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
-use super::finding::{Finding, Tails, fitted, words};
+use super::finding::{Finding, Tails, fitted, times, words};
 use crate::analysis::statistics::{Estimate, Fit, Fitted, ends, slope_of_counts};
 use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
@@ -33,33 +34,39 @@ pub fn of_trials(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
 /// The claims on the ratios of steps, by those of the fitted curves at the batch sizes measured at both sparsities.
 fn steps(sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
     let sparsity = sparse.sparsity;
-    let bounds = [(Claim::MoreSteps, 1.0, f64::INFINITY)];
-    let (figure, words) = (PAPERS_RATIOS, TWO_TO_FOUR);
-    let of_sparsest = [(Claim::Times, figure.0, figure.1), (Claim::TwoToFour, words.0, words.1)];
-    let bounds = bounds.into_iter().chain(of_sparsest.into_iter().filter(|_| sparsity == SPARSEST));
-    let sizes: Vec<f64> = sparse.ratios(dense).into_iter().map(|point| point.0).collect();
-    let decide = |(claim, least, most): (Claim, f64, f64)| {
-        let (of_sparse, of_dense) = match both(claim, sparse, dense) {
-            Ok(both) => both,
-            Err(none) => return none,
-        };
-        let ratios: Vec<Estimate> = sizes.iter().map(|&size| of_sparse.steps_over(of_dense, size)).collect();
-        let (Some(first), Some(last)) = (ratios.first(), ratios.last()) else {
-            return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
-        };
-        let tails = Tails::of_both(of_sparse, of_dense);
-        let inside = |ratio: &Estimate| tails.above(*ratio, least).max(if most.is_finite() { tails.below(*ratio, most) } else { 0.0 });
-        let outside = |ratio: &Estimate| tails.below(*ratio, least).min(if most.is_finite() { tails.above(*ratio, most) } else { 1.0 });
+    let of_sparsest = [(Claim::Times, PAPERS_RATIOS), (Claim::TwoToFour, TWO_TO_FOUR)].into_iter().filter(|_| sparsity == SPARSEST);
+    let decide = |(claim, bounds): (Claim, (f64, f64))| {
+        let (of_sparse, of_dense, tails, measured) = both(claim, sparse, dense)?;
+        let ratios: Vec<Estimate> = measured.iter().map(|&(size, _)| of_sparse.steps_over(of_dense, size)).collect();
+        let (inside, outside): (Vec<f64>, Vec<f64>) = ratios.iter().map(|&ratio| within(tails, ratio, bounds)).unzip();
         // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
-        let fails = (2.0 * outside(first).min(outside(last))).min(1.0);
-        Finding::new(claim, sparsity, extremes(&sparse.ratios(dense), &ratios), ratios.iter().map(inside).fold(0.0, f64::max), fails)
+        let fails = (2.0 * outside[0].min(outside[outside.len() - 1])).min(1.0);
+        Ok(Finding::new(claim, sparsity, extremes(&measured, &ratios), inside.into_iter().fold(0.0, f64::max), fails))
     };
-    bounds.map(decide).collect()
+    iter::once((Claim::MoreSteps, ABOVE_ONE)).chain(of_sparsest).map(|claim| decide(claim).unwrap_or_else(|none| none)).collect()
 }
 
-/// The two fits, or the finding that one is missing.
-fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<(&'a Fit, &'a Fit), Finding> {
-    Ok((fitted(claim, sparse)?, fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?))
+/// The bounds of a ratio that lies above 1.
+const ABOVE_ONE: (f64, f64) = (1.0, f64::INFINITY);
+
+/// The doubts that a ratio lies between two bounds, of which the upper one may be infinite, and that it lies outside of them.
+fn within(tails: Tails, ratio: Estimate, (least, most): (f64, f64)) -> (f64, f64) {
+    let (above, below) = (tails.above(ratio, least), tails.below(ratio, least));
+    if most.is_infinite() { (above, below) } else { (above.max(tails.below(ratio, most)), below.min(tails.above(ratio, most))) }
+}
+
+/// Two fits with the tails of what follows from both, and the ratios of steps, at least one, by batch size.
+type Both<'a> = (&'a Fit, &'a Fit, Tails, Vec<(f64, f64)>);
+
+/// The fits of a sparse and the dense network, or the finding that a fit or a common batch size is missing.
+fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<Both<'a>, Finding> {
+    let of_sparse = fitted(claim, sparse)?;
+    let of_dense = fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?;
+    let ratios = sparse.ratios(dense);
+    if ratios.is_empty() {
+        return Err(Finding::undecided(claim, sparse.sparsity, format!("no {WITH_RESULT}")));
+    }
+    Ok((of_sparse, of_dense, Tails::of_both(of_sparse, of_dense), ratios))
 }
 
 /// The smallest and the largest ratio of the fits in words, and of the cells themselves, as measured.
@@ -80,32 +87,17 @@ fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Findin
     let says_four = sparsity == SPARSEST && study.results.workload.optimizer == OptimizerName::Momentum.name();
     let claims = [Claim::RatioFalls, Claim::CriticalBatchSize].into_iter().chain(says_four.then_some(Claim::FourTimes));
     let decide = |claim: Claim| {
-        let (of_sparse, of_dense) = match both(claim, sparse, dense) {
-            Ok(both) => both,
-            Err(none) => return none,
-        };
-        let ratios = sparse.ratios(dense);
-        let (Some(&(first, _)), Some(&(last, _))) = (ratios.first(), ratios.last()) else {
-            return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
-        };
-        let (ratio, tails) = (of_sparse.critical_over(of_dense), Tails::of_both(of_sparse, of_dense));
-        let at = |size: f64| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size)), count(size as u64));
-        let measured = super::finding::times(ratio, "the dense one's");
-        match claim {
-            Claim::FourTimes => {
-                let (least, most) = ABOUT_FOUR;
-                let holds = tails.above(ratio, least).max(tails.below(ratio, most));
-                let fails = tails.below(ratio, least).min(tails.above(ratio, most));
-                Finding::new(claim, sparsity, measured, holds, fails)
-            }
-            Claim::RatioFalls => {
-                let measured = format!("by the fits {}, {}; critical batch size {measured}", at(first), at(last));
-                Finding::new(claim, sparsity, measured, tails.above(ratio, 1.0), tails.below(ratio, 1.0))
-            }
-            _ => Finding::new(claim, sparsity, measured, tails.above(ratio, 1.0), tails.below(ratio, 1.0)),
+        let (of_sparse, of_dense, tails, ratios) = both(claim, sparse, dense)?;
+        let ratio = of_sparse.critical_over(of_dense);
+        let mut measured = times(ratio, "the dense one's");
+        if claim == Claim::RatioFalls {
+            let at = |(size, _)| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size)), count(size as u64));
+            measured = format!("by the fits {}, {}; critical batch size {measured}", at(ratios[0]), at(ratios[ratios.len() - 1]));
         }
+        let (holds, fails) = within(tails, ratio, if claim == Claim::FourTimes { ABOUT_FOUR } else { ABOVE_ONE });
+        Ok(Finding::new(claim, sparsity, measured, holds, fails))
     };
-    claims.map(decide).collect()
+    claims.map(|claim| decide(claim).unwrap_or_else(|none| none)).collect()
 }
 
 /// Trials that reached the goal within the race's factor times K*, sparse over dense. Of two cells whose races had several factors, within the
