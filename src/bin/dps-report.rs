@@ -72,7 +72,7 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
         streams::err(&wrapped(&format!("Warning: {warning}"), LINE).join("\n"));
     }
     for ((study, answer), next) in report.studies.iter().zip(&report.answers).zip(&report.next) {
-        streams::out(&format!("{}\n", analysis::table(&study.results, study.apart())));
+        streams::out(&format!("{}\n", analysis::table(&study.results, study.apart.as_deref())));
         for sentence in answer {
             streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
         }

@@ -46,6 +46,17 @@ pub fn ascending<T: PartialEq>(values: impl IntoIterator<Item = T>, order: impl 
     values
 }
 
+/// Values in the order in which they come first, each once.
+pub fn each_once<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known: Vec<T> = Vec::new();
+    for value in values {
+        if !known.contains(&value) {
+            known.push(value);
+        }
+    }
+    known
+}
+
 /// Reads the section.
 pub(super) fn read(mut section: Section) -> Option<Grid> {
     let draft = Draft::read(&mut section);

@@ -22,7 +22,7 @@ mod workload;
 pub use confirm::{Confirm, Varied};
 pub use difference::{CELL_KEYS, Difference, GROWING_KEYS, IGNORED_KEYS, contradictions, differences};
 pub use execution::{Convolutions, DeviceName, Execution, Products, Reduction};
-pub use grid::{Grid, MOST_TRIALS, ascending};
+pub use grid::{Grid, MOST_TRIALS, ascending, each_once};
 pub use keys::keys;
 pub use load::{Configuration, canonical, load, parse, recorded};
 pub use race::Race;

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use super::place::Place;
 use crate::comm::host_name;
 use crate::records::Start;
+use crate::settings::each_once;
 use crate::version::VERSION_AND_COMMIT;
 
 /// Bytes that names of hosts may have; names beyond them are left out.
@@ -12,13 +13,8 @@ const NAMES_BYTES: usize = 240;
 
 /// This start, but for its number and the end of the one before; the hosts are known on rank 0. Every rank must call it.
 pub(super) fn this_start(place: &Place) -> Start {
-    let mut hosts: Vec<String> = Vec::new();
-    for name in place.world.gather(host_name().as_bytes()) {
-        let name = String::from_utf8_lossy(&name).into_owned();
-        if !hosts.contains(&name) {
-            hosts.push(name);
-        }
-    }
+    let names_of_ranks = place.world.gather(host_name().as_bytes());
+    let hosts = each_once(names_of_ranks.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Start {
         began: now.map_or(0, |now| now.as_micros() as u64),

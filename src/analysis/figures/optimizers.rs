@@ -108,5 +108,5 @@ fn label(study: &StudyResults, studies: &[&StudyResults]) -> String {
     let names =
         choices.map(|choice| (name(study, choice), studies.iter().filter(|other| name(other, choice) == name(study, choice)).count()));
     let alone = names.iter().find(|(_, studies)| *studies == 1).map(|(name, _)| name.clone());
-    alone.unwrap_or_else(|| format!("{} ({})", parts(study)[0], study.apart().map_or_else(|| study.sources.join(", "), str::to_owned)))
+    alone.unwrap_or_else(|| format!("{} ({})", parts(study)[0], study.apart.clone().unwrap_or_else(|| study.sources.join(", "))))
 }

@@ -182,13 +182,8 @@ fn read_trial(place: &Path, index: u32, goal: &Goal) -> Found<Trial> {
             }
             status
         }
-        (_, Some("COMPLETE")) => {
-            if reached.is_some() {
-                Status::Complete
-            } else {
-                Status::Incomplete
-            }
-        }
+        (_, Some("COMPLETE")) if reached.is_some() => Status::Complete,
+        (_, Some("COMPLETE")) => Status::Incomplete,
         (_, Some("INFEASIBLE")) => Status::Infeasible,
         (_, Some("INCOMPLETE")) => Status::Censored,
         _ => return Err(refused("the status COMPLETE, INCOMPLETE or INFEASIBLE")),

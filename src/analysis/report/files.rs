@@ -16,8 +16,7 @@ use crate::analysis::chart::{FORMATS, Style, Width};
 use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
 use crate::analysis::statistics::{
-    Beside, ConfirmedCell, Fitted, cell_beside, comparable, confirmed_beside, confirmed_cells, confirmed_fits, critical, fits, smoothness,
-    times,
+    ConfirmedCell, Fitted, cell_beside, comparable, confirmed_beside, confirmed_cells, confirmed_fits, critical, fits, smoothness, times,
 };
 use crate::analysis::studies::{StudyResults, gather};
 use crate::optimizer::OptimizerName;
@@ -91,13 +90,9 @@ pub struct Report {
 /// # Errors
 /// [`Error::Results`] where a file cannot be written or removed.
 pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -> Result<Report> {
-    let studies: Vec<(StudyResults, Vec<Fitted>)> = gather(files)
-        .into_iter()
-        .map(|study| {
-            let fits = fits(&study);
-            (study, fits)
-        })
-        .collect();
+    let gathered = gather(files);
+    let fitted: Vec<Vec<Fitted>> = gathered.iter().map(fits).collect();
+    let studies: Vec<(StudyResults, Vec<Fitted>)> = gathered.into_iter().zip(fitted).collect();
     refuse_foreign(&folder.join(PAGE), |head| head.contains(TITLE), "page", "--output")?;
     let mut written = Written { folder, style: options.style, files: Vec::new() };
     let compared = written.figures("", figures::compared(&studies))?;
@@ -166,29 +161,17 @@ fn control<'a>(
     let mut rows = Vec::new();
     for cell in confirmed {
         let CellKey { batch_size, sparsity } = cell.key;
-        let [steps, steps_over_dense] = [sparsity, 0.0].map(|sparsity| cell_beside(cell, &others, CellKey { batch_size, sparsity }));
-        rows.push(ControlRow {
-            batch_size: Some(batch_size),
-            sparsity,
-            steps,
-            steps_over_dense,
-            critical: None,
-            critical_over_dense: None,
-        });
+        let steps = [sparsity, 0.0].map(|sparsity| cell_beside(cell, &others, CellKey { batch_size, sparsity }));
+        rows.push(ControlRow { batch_size: Some(batch_size), sparsity, steps, critical: [None; 2] });
     }
     let [curves, over_dense] = [confirmed_beside(confirmed, &others, |sparsity| sparsity), confirmed_beside(confirmed, &others, |_| 0.0)];
     for both in curves.iter().filter(|both| both.fits.is_ok()) {
-        let dense = over_dense.iter().find(|dense| dense.sparsity == both.sparsity);
-        rows.push(ControlRow {
-            batch_size: None,
-            sparsity: both.sparsity,
-            steps: both.steps(),
-            steps_over_dense: dense.and_then(Beside::steps),
-            critical: both.critical(),
-            critical_over_dense: dense.and_then(Beside::critical),
-        });
+        let sparsity = both.sparsity;
+        let beside = [Some(both), over_dense.iter().find(|dense| dense.sparsity == sparsity)];
+        let (steps, critical) = (beside.map(|beside| beside?.steps()), beside.map(|beside| beside?.critical()));
+        rows.push(ControlRow { batch_size: None, sparsity, steps, critical });
     }
-    rows.iter().any(|row| row.steps.is_some()).then_some(Control { original, rows })
+    rows.iter().any(|row| row.steps[0].is_some()).then_some(Control { original, rows })
 }
 
 /// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.

@@ -131,21 +131,15 @@ fn contents(sections: &[Section], compared: &[Drawn], goals: &[f64]) -> Markup {
             @for section in sections {
                 p {
                     a href={ "#study-" (section.study.slug) } { (if sections.len() > 1 { section.study.name() } else { "The study".to_owned() }) }
-                    @for (place, heading) in parts(section, goals).iter().filter_map(heading) { " · " a href={ "#" (place) } { (heading) } }
+                    @for block in parts(section, goals) {
+                        @if let Block::Fold(place, heading, _) = block { " · " a href={ "#" (place) } { (heading) } }
+                    }
                     (figures(&section.figures))
                     " · " a href={ "#warnings-" (section.study.slug) } { (some(section.warnings.len(), "warning")) }
                 }
             }
             p { a href="#files" { "Provenance and files" } }
         }
-    }
-}
-
-/// Where a folded part stands, and its heading.
-fn heading<'a>(block: &'a Block) -> Option<(&'a str, &'a str)> {
-    match block {
-        Block::Fold(place, heading, _) => Some((place, heading)),
-        _ => None,
     }
 }
 

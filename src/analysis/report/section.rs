@@ -48,14 +48,10 @@ pub struct ControlRow {
     pub batch_size: Option<u32>,
     /// Fraction of parameters removed.
     pub sparsity: f64,
-    /// Confirmed steps over those of the other study; none where that has none.
-    pub steps: Option<Estimate>,
-    /// Confirmed steps over those of the other study's dense network.
-    pub steps_over_dense: Option<Estimate>,
-    /// The critical batch size over that of the other study; none of a cell.
-    pub critical: Option<Estimate>,
-    /// The critical batch size over that of the other study's dense network; none of a cell.
-    pub critical_over_dense: Option<Estimate>,
+    /// Confirmed steps over those of the other study, and over those of its dense network; none where that has none.
+    pub steps: [Option<Estimate>; 2],
+    /// The critical batch size over that of the other study, and over that of its dense network; none of a cell.
+    pub critical: [Option<Estimate>; 2],
 }
 
 /// A figure as it was drawn.

@@ -9,7 +9,7 @@ use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey, Status, Trial, Wanted};
 use crate::results::Results;
 use crate::search::Search;
-use crate::settings::{Race, ascending};
+use crate::settings::{Race, ascending, each_once};
 
 /// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
 pub const FEWEST_TRIALS: usize = 3;
@@ -27,12 +27,6 @@ pub struct Warning {
     pub sentence: String,
     /// The cells that it is of; none where it is of the study.
     pub cells: Vec<CellKey>,
-}
-
-impl Warning {
-    fn of_study(sentence: String) -> Warning {
-        Warning { sentence, cells: Vec::new() }
-    }
 }
 
 /// The sentence, with the places of all cells but the first, sparsity by sparsity.
@@ -65,8 +59,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
             "The configuration in the file cannot be read ({problem}): edges of the search space and missing cells are unchecked."
         )),
         Ok(_) => {
-            let missing: Vec<String> =
-                study.missing().iter().map(|key| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+            let missing: Vec<String> = study.missing().iter().map(place).collect();
             if !missing.is_empty() {
                 found.push(format!("Not measured yet: batch size {}.", missing.join(", ")));
             }
@@ -117,7 +110,12 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
             }
         }
     }
-    found.into_iter().map(Warning::of_study).chain(together(of_cells)).collect()
+    found.into_iter().map(|sentence| Warning { sentence, cells: Vec::new() }).chain(together(of_cells)).collect()
+}
+
+/// A cell in a list of cells.
+fn place(key: &CellKey) -> String {
+    format!("{} at sparsity {}", key.batch_size, key.sparsity)
 }
 
 /// What may be wrong with a cell. Cells with the same fault share a sentence.
@@ -141,19 +139,13 @@ enum Side {
 
 /// A warning for each kind.
 fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<Warning> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    of_cells.iter().for_each(|(kind, _, _)| {
-        if !kinds.contains(kind) {
-            kinds.push(*kind);
-        }
-    });
-    let warning = |kind: &Kind| {
-        let alike = || of_cells.iter().filter(|(other, _, _)| other == kind);
+    let warning = |kind: Kind| {
+        let alike = || of_cells.iter().filter(|(other, _, _)| *other == kind);
         let (_, key, words) = alike().next()?;
         let sentence = format!("Batch size {}, sparsity {}: {words}", key.batch_size, key.sparsity);
         Some(Warning { sentence, cells: alike().map(|(_, key, _)| *key).collect() })
     };
-    kinds.iter().filter_map(warning).collect()
+    each_once(of_cells.iter().map(|(kind, _, _)| *kind)).into_iter().filter_map(warning).collect()
 }
 
 /// What to say of a sparsity whose steps do not follow the law that is fitted.
@@ -193,13 +185,7 @@ fn warmed_up_late(study: &StudyResults) -> Option<String> {
             best.steps.is_some_and(|steps| f64::from(steps) < warmup)
         })
     };
-    let late: Vec<String> = study
-        .results
-        .cells
-        .iter()
-        .filter(is_late)
-        .map(|cell| format!("{} at sparsity {}", cell.key.batch_size, cell.key.sparsity))
-        .collect();
+    let late: Vec<String> = study.results.cells.iter().filter(is_late).map(|cell| place(&cell.key)).collect();
     (!late.is_empty()).then(|| {
         format!(
             "The best trial ended inside its warm-up at batch size {}: its learning rate was never reached. Shorten search.warmup_steps.",

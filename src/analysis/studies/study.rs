@@ -8,7 +8,7 @@ use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
-use crate::settings::{self, Convolutions, Race};
+use crate::settings::{self, Convolutions, Race, each_once};
 
 /// Keys in which files of one study may differ: its grid, what its confirmations draw anew, and how the work was run.
 const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
@@ -28,7 +28,7 @@ pub struct StudyResults {
     /// The study's short name, unique in the report, fit for a file's name.
     pub slug: String,
     /// What tells it from the other studies of its name, where there are any: the keys in which they differ, or its files.
-    apart: Option<String>,
+    pub apart: Option<String>,
     /// The study's results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,
     /// Names of its files.
@@ -128,7 +128,10 @@ fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>>
 /// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those
 /// are none or many.
 fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
-    let values = |one: &&settings::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
+    let values = |one: &&settings::Study| {
+        let differences = studies.iter().flat_map(|other| settings::differences(one, other, &BESIDE_THE_STUDY));
+        differences.map(|difference| (difference.key, difference.left)).collect()
+    };
     let all: Vec<BTreeMap<String, String>> = studies.iter().map(values).collect();
     let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
     let kinds = |chosen: &[&String]| {
@@ -154,17 +157,7 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
     all.iter().map(|values| words(values).filter(|_| is_short)).collect()
 }
 
-/// The keys in which two studies differ, with the first one's values.
-fn differing(one: &settings::Study, other: &settings::Study) -> impl Iterator<Item = (String, String)> {
-    settings::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
-}
-
 impl StudyResults {
-    /// What tells it from the other studies of its name, where there are any.
-    pub fn apart(&self) -> Option<&str> {
-        self.apart.as_deref()
-    }
-
     /// The study of a report that this one is a control of: the first that has the same settings but for how it prunes, one with the usual pruning
     /// before others. None where this study is itself that one, or no other differs by its pruning alone.
     pub fn original<'a>(&self, studies: impl Iterator<Item = &'a StudyResults> + Clone) -> Option<&'a StudyResults> {
@@ -313,11 +306,7 @@ impl StudyResults {
     }
 
     fn join(&mut self, other: StudyResults) {
-        for environment in &other.environments {
-            if !self.environments.contains(environment) {
-                self.environments.push(environment.clone());
-            }
-        }
+        self.environments = each_once(self.environments.drain(..).chain(other.environments.iter().cloned()));
         let (mut otherwise, mut left_out) = (Vec::new(), 0);
         if let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) {
             otherwise = settings::contradictions(this, that);
@@ -364,11 +353,7 @@ impl StudyResults {
                 self.results.configuration = text;
             }
         }
-        for race in other.races {
-            if !self.races.contains(&race) {
-                self.races.push(race);
-            }
-        }
+        self.races = each_once(self.races.drain(..).chain(other.races));
         if left_out > 0 {
             let differ: Vec<String> = otherwise.iter().map(|found| found.between("the first file", "this one")).collect();
             self.notes.push(format!(

@@ -22,13 +22,13 @@ pub fn control(study: &StudyResults, control: &Control, shown: fn(Estimate) -> S
         .column("batch size", |row| row.batch_size.map_or("all".to_owned(), count))
         .column("sparsity", |row| row.sparsity.to_string())
         .keys(2)
-        .shown("steps over the other study's", shown, |row| row.steps)
-        .shown("over its dense network's", shown, |row| row.steps_over_dense)
-        .shown("critical batch size over the other study's", shown, |row| row.critical)
-        .shown("over its dense network's", shown, |row| row.critical_over_dense)
+        .shown("steps over the other study's", shown, |row| row.steps[0])
+        .shown("over its dense network's", shown, |row| row.steps[1])
+        .shown("critical batch size over the other study's", shown, |row| row.critical[0])
+        .shown("over its dense network's", shown, |row| row.critical[1])
         .table();
     let said = |row: &ControlRow| {
-        let (steps, critical) = (row.steps?, row.critical?);
+        let (steps, critical) = (row.steps[0]?, row.critical[0]?);
         let dense =
             |ratio: Option<Estimate>| ratio.map_or(String::new(), |ratio| format!(", and {} times the dense network's", words(ratio)));
         Some(format!(
@@ -36,10 +36,10 @@ pub fn control(study: &StudyResults, control: &Control, shown: fn(Estimate) -> S
             row.sparsity,
             words(steps),
             compared(steps, "more", "fewer"),
-            dense(row.steps_over_dense),
+            dense(row.steps[1]),
             words(critical),
             compared(critical, "larger", "smaller"),
-            dense(row.critical_over_dense)
+            dense(row.critical[1])
         ))
     };
     vec![Block::Text(text), Block::List(rows.iter().filter_map(said).collect()), Block::Table(table)]

@@ -65,10 +65,10 @@ pub(super) fn controls<'a>(sections: &'a [Section<'a>]) -> Table {
         .column("control_of", |(_, (original, _))| original.slug.clone())
         .column("batch_size", |(_, (_, row))| optional(row.batch_size))
         .column("sparsity", |(_, (_, row))| row.sparsity.to_string())
-        .estimate("steps_over", |(_, (_, row))| row.steps)
-        .estimate("steps_over_dense", |(_, (_, row))| row.steps_over_dense)
-        .estimate("critical_batch_size_over", |(_, (_, row))| row.critical)
-        .estimate("critical_batch_size_over_dense", |(_, (_, row))| row.critical_over_dense)
+        .estimate("steps_over", |(_, (_, row))| row.steps[0])
+        .estimate("steps_over_dense", |(_, (_, row))| row.steps[1])
+        .estimate("critical_batch_size_over", |(_, (_, row))| row.critical[0])
+        .estimate("critical_batch_size_over_dense", |(_, (_, row))| row.critical[1])
         .table()
 }
 

@@ -11,6 +11,7 @@ use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::Metaparameter;
 use crate::records::{Cell, CellKey};
 use crate::results::{CellRow, Environment};
+use crate::settings::each_once;
 
 /// What studies are of, and where they were run; several places are joined by semicolons. A row a study.
 pub(super) fn studies(sections: &[Section], digests: &BTreeMap<String, String>) -> Table {
@@ -51,13 +52,7 @@ pub(super) fn studies(sections: &[Section], digests: &BTreeMap<String, String>) 
 /// The distinct texts of all environments of a study.
 fn of_all(study: &StudyResults, of: fn(&Environment) -> &String) -> String {
     // A file that was merged names several itself.
-    let mut texts: Vec<&str> = Vec::new();
-    for text in study.environments.iter().flat_map(|environment| of(environment).split("; ")) {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    texts.join("; ")
+    each_once(study.environments.iter().flat_map(|environment| of(environment).split("; "))).join("; ")
 }
 
 /// A cell of a study; it has no record while it is still to come.
