@@ -192,7 +192,7 @@ fn trial(
     workload: &WorkloadSummary,
 ) -> Found<Trial> {
     let curve = evaluations(row.curve_length, curves, workload)?;
-    if measurements.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
+    if !measurements.is_sorted_by(|before, after| before.step < after.step) {
         return Err("its measurements are not in order of steps".to_owned());
     }
     let trial = row.trial(values, curve, measurements)?;
@@ -213,7 +213,7 @@ fn evaluations<'c>(length: u32, curves: &mut &'c [CurveRow], workload: &Workload
     if let Some(point) = curve.iter().find(|point| point.errors > point.examples || point.examples > workload.validation_examples) {
         return Err(format!("{} errors in {} of {} examples", point.errors, point.examples, workload.validation_examples));
     }
-    if curve.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
+    if !curve.is_sorted_by(|before, after| before.step < after.step) {
         return Err("its evaluations are not in order of steps".to_owned());
     }
     Ok(curve)

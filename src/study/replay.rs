@@ -146,21 +146,9 @@ struct Alone<'a> {
 }
 
 impl Conductor for Alone<'_> {
-    fn ended(&mut self, _: &Trial) -> Result<()> {
-        Ok(())
-    }
-
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
         (self.tell)(moment.step);
         Ok(Decision { checkpoint: false, stop: false, steps: u32::MAX, interruptible: false })
-    }
-
-    fn stop(&mut self) -> bool {
-        false
-    }
-
-    fn checkpoint(&mut self, _: CellState) -> Result<()> {
-        Ok(())
     }
 }
 

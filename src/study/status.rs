@@ -143,10 +143,11 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         (None, Some(_)) => State::Stopped,
         (None, None) => State::Finished,
     };
-    let written = [output, &journal::journal_path(output), &journal::checkpoint_path(output)]
-        .iter()
-        .filter_map(|path| fs::metadata(path).ok()?.modified().ok())
-        .max();
+    let files = [output, &journal::journal_path(output), &journal::checkpoint_path(output)];
+    let written = files.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+    let confirming = checkpoint.as_ref().filter(|found| found.confirming.is_some());
+    // Parts put together have several first starts.
+    let causes = starts.iter().flatten().map(|start| start.before).filter(|&before| before != Ending::First);
     Ok(StudyStatus {
         study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state,
@@ -158,18 +159,11 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         trials: study.grid.trials,
         first_trial: study.search.first_trial,
         under_way,
-        confirming: checkpoint.as_ref().filter(|found| found.confirming.is_some()).map(Confirming::new),
+        confirming: confirming.map(|found| Confirming { key: found.key, step: found.state.step }),
         scored,
         job,
         restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
-        // Parts put together have several first starts.
-        causes: starts
-            .iter()
-            .flatten()
-            .map(|start| start.before)
-            .filter(|&before| before != Ending::First)
-            .map(|before| before.to_string())
-            .collect(),
+        causes: causes.map(|before| before.to_string()).collect(),
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })
@@ -242,12 +236,6 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
         max_steps: study.workload.max_steps,
         ended: checkpoint.map_or(0, |found| found.state.ended.len()).max(journaled),
         trials: study.grid.trials,
-    }
-}
-
-impl Confirming {
-    fn new(checkpoint: &Checkpoint) -> Confirming {
-        Confirming { key: checkpoint.key, step: checkpoint.state.step }
     }
 }
 

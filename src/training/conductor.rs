@@ -44,14 +44,20 @@ pub struct Decision {
     pub interruptible: bool,
 }
 
-/// Who a cell reports to, and who may interrupt it. Every rank has one; all must decide alike.
+/// Who a cell reports to, and who may interrupt it. Every rank has one; all must decide alike. By default nothing is kept, and nothing stops.
 pub trait Conductor {
     /// A trial has ended before its cell.
-    fn ended(&mut self, trial: &Trial) -> Result<()>;
+    fn ended(&mut self, _trial: &Trial) -> Result<()> {
+        Ok(())
+    }
     /// Some steps were taken.
     fn moment(&mut self, moment: &Moment) -> Result<Decision>;
     /// Whether to stop at once, in the middle of something long. Every rank must ask alike, and all get the same answer.
-    fn stop(&mut self) -> bool;
+    fn stop(&mut self) -> bool {
+        false
+    }
     /// What is needed to go on from here: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
-    fn checkpoint(&mut self, state: CellState) -> Result<()>;
+    fn checkpoint(&mut self, _state: CellState) -> Result<()> {
+        Ok(())
+    }
 }

@@ -47,9 +47,7 @@ impl<'a> Votes<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::conductor::{Decision, Moment};
-    use super::super::state::CellState;
     use super::*;
-    use crate::records::Trial;
 
     /// Counts the votes, and says to stop at one of them.
     struct Counter {
@@ -58,10 +56,6 @@ mod tests {
     }
 
     impl Conductor for Counter {
-        fn ended(&mut self, _trial: &Trial) -> Result<()> {
-            unreachable!()
-        }
-
         fn moment(&mut self, _moment: &Moment) -> Result<Decision> {
             unreachable!()
         }
@@ -69,10 +63,6 @@ mod tests {
         fn stop(&mut self) -> bool {
             self.votes += 1;
             self.votes >= self.stop_at
-        }
-
-        fn checkpoint(&mut self, _state: CellState) -> Result<()> {
-            unreachable!()
         }
     }
 

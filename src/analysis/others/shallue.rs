@@ -164,7 +164,7 @@ fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, con
         fs::create_dir(&place).map_err(failed)?;
         write(&place.join("metadata.json"), &pretty(&metadata(number, trial, training)))?;
         let test_errors = cell.test_errors.filter(|_| exported.tested == Some(number) && workload.test_examples > 0);
-        let measurements = measurements(trial, test_errors, workload).map_err(|problem| failed(io::Error::other(problem)))?;
+        let measurements = measurements(trial, test_errors, workload).map_err(|problem| failed(problem.into()))?;
         write(&place.join("measurements.csv"), &measurements)?;
     }
     Ok(())
@@ -224,23 +224,21 @@ fn metadata(number: u32, trial: &Trial, training: Option<&Training>) -> Value {
 }
 
 /// A trial's `measurements.csv`, a row an evaluation; the best trial's last has its test error.
-fn measurements(trial: &Trial, test_errors: Option<u32>, workload: &WorkloadSummary) -> std::result::Result<Vec<u8>, String> {
+fn measurements(trial: &Trial, test_errors: Option<u32>, workload: &WorkloadSummary) -> csv::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS).map_err(|error| error.to_string())?;
+    writer.write_record(COLUMNS)?;
     let ratio = |errors: u32, examples: u32| (f64::from(errors) / f64::from(examples)).to_string();
     for point in &trial.curve {
         let whole = point.examples == workload.validation_examples;
         let test = test_errors.filter(|_| trial.steps == Some(point.step));
-        writer
-            .write_record([
-                point.step.to_string(),
-                point.loss.to_string(),
-                if whole { ratio(point.errors, point.examples) } else { String::new() },
-                test.map_or(String::new(), |errors| ratio(errors, workload.test_examples)),
-                point.errors.to_string(),
-                point.examples.to_string(),
-            ])
-            .map_err(|error| error.to_string())?;
+        writer.write_record([
+            point.step.to_string(),
+            point.loss.to_string(),
+            if whole { ratio(point.errors, point.examples) } else { String::new() },
+            test.map_or(String::new(), |errors| ratio(errors, workload.test_examples)),
+            point.errors.to_string(),
+            point.examples.to_string(),
+        ])?;
     }
-    writer.into_inner().map_err(|error| error.to_string())
+    writer.into_inner().map_err(|error| error.into_error().into())
 }

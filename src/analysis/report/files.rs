@@ -129,7 +129,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     }
     holm(sections.iter_mut().flat_map(|section| &mut section.claims));
     for table in tables(&sections, &options.goals, &options.digests) {
-        let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
+        let csv = table.csv().map_err(|problem| written.failed(table.name, &problem.to_string()))?;
         written.files.push((format!("{}.csv", table.name), csv));
         written.files.push((format!("{}.md", table.name), table.markdown().into_bytes()));
     }
@@ -314,7 +314,7 @@ impl Written<'_> {
                     self.files.push((format!("{name}.{}", format.name), bytes));
                 }
             }
-            let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
+            let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem.to_string()))?;
             self.files.push((format!("{name}.csv"), csv));
             drawn.push(Drawn { figure, name, svg, narrow });
         }

@@ -2,14 +2,13 @@
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED, brief};
-use super::parts::{control, rules, shaped, steps_to_result, verdicts};
+use super::parts::{control, rules, shaped, steps_to_result, to_come, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
 use crate::analysis::claims::{PAPERS_OPTIMIZERS, PAPERS_SPARSITIES, Verdict, by_chance, is_papers, papers_batch_sizes};
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::forecast::{Forecast, Measured};
 use crate::optimizer::{Metaparameter, OptimizerName};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey};
@@ -231,10 +230,7 @@ fn missing(study: &StudyResults) -> Vec<Block<'static>> {
     let sparsities = ascending(missing.iter().map(|key| key.sparsity), f64::total_cmp);
     let items = sparsities.into_iter().map(|sparsity| format!("Sparsity {sparsity}: batch size {}.", sizes(sparsity)));
     let mut blocks = vec![Block::Heading(3, "Not measured".to_owned()), Block::List(items.collect())];
-    let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
-    let trials = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-    let forecast = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None);
-    blocks.extend(forecast.map(|forecast| {
+    blocks.extend(to_come(study, &missing).map(|forecast| {
         let words = "By the seconds of the measured cells, with the same race and on the same machine, they take";
         Block::Text(format!("{words} {}.", forecast.left))
     }));

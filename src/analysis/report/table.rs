@@ -25,16 +25,16 @@ impl Table {
     /// Comma-separated values with a heading (RFC 4180). A text that a spreadsheet would take for a formula begins with an apostrophe.
     ///
     /// # Errors
-    /// The library's words.
-    pub fn csv(&self) -> Result<Vec<u8>, String> {
+    /// Those of the library.
+    pub fn csv(&self) -> csv::Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(&self.heading).map_err(|error| error.to_string())?;
+        writer.write_record(&self.heading)?;
         for row in &self.rows {
             // A column of numbers has nothing but numbers in it.
             let field = |text: &String| if text == NOT_MEASURED { String::new() } else { inert(text).into_owned() };
-            writer.write_record(row.iter().map(field)).map_err(|error| error.to_string())?;
+            writer.write_record(row.iter().map(field))?;
         }
-        writer.into_inner().map_err(|error| error.to_string())
+        writer.into_inner().map_err(|error| error.into_error().into())
     }
 
     /// A table of the page, in a box that scrolls where the table is wider than the page. A line break in a field is one on the page.

@@ -12,6 +12,14 @@ pub(super) fn sentence(words: String) -> io::Error {
     io::Error::other(Problem(words))
 }
 
+/// Why a header of this kind of file cannot be read.
+pub(super) fn in_header(kind: &str) -> impl Fn(io::Error) -> String {
+    move |error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => format!("expected {kind}, found an end in its header: the file is cut short"),
+        _ => unread(&error),
+    }
+}
+
 /// Why reading failed, as half a sentence: that of [`sentence`] where a reader gave one.
 pub(super) fn unread(error: &io::Error) -> String {
     if let Some(Problem(words)) = error.get_ref().and_then(|error| error.downcast_ref()) {

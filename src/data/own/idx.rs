@@ -4,16 +4,13 @@ use std::io::Read;
 
 use super::array::Header;
 use super::element::{Element, refused};
-use super::found::Found;
+use super::found::{Found, in_header};
 
 /// Reads the header; the values follow.
 pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "expected an IDX file, found an end in its header: the file is cut short".to_owned(),
-        _ => super::found::unread(&error),
-    };
+    let failed = in_header("an IDX file");
     let mut start = [0; 4];
-    reader.read_exact(&mut start).map_err(failed)?;
+    reader.read_exact(&mut start).map_err(&failed)?;
     let [0, 0, kind, count @ 1..=4] = start else {
         let found = u32::from_be_bytes(start);
         return Err(format!("expected an IDX file of 1 to 4 extents, found one that begins with {found:#010x}"));
@@ -30,7 +27,7 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     let mut extents = Vec::new();
     for _ in 0..count {
         let mut extent = [0; 4];
-        reader.read_exact(&mut extent).map_err(failed)?;
+        reader.read_exact(&mut extent).map_err(&failed)?;
         extents.push(u32::from_be_bytes(extent).into());
     }
     Ok(Header { extents, element, is_big_endian: true, is_fortran: false })

@@ -101,16 +101,14 @@ pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) 
         // Before the images are read, which takes longer.
         agree(images, labels, images.image_extents(layout)?.0, values.len())?;
         let (pixels, shape) = images.images(layout)?;
-        Ok::<_, Error>(Examples { images: pixels, labels: values, shape })
+        Ok(Examples { images: pixels, labels: values, shape })
     };
-    let training = read(&places.training)?;
-    let validation = places.validation.as_ref().map(read).transpose()?;
-    let test = places.test.as_ref().map(read).transpose()?;
-    let sets = || [Some(&training), validation.as_ref(), test.as_ref()].into_iter().flatten();
-    same(&places, &sets().map(|set| (set.shape, set.images.value_bytes())).collect::<Vec<_>>())?;
-    let classes = classes(&places.training[1], &sets().map(|set| set.labels.as_slice()).collect::<Vec<_>>())?;
-    let test = test.unwrap_or_else(|| training.gather(&[]));
-    Ok(Own { training, validation, test, classes })
+    let mut sets = places.sets().map(read).collect::<Result<Vec<Examples>>>()?;
+    same(&places, &sets.iter().map(|set| (set.shape, set.images.value_bytes())).collect::<Vec<_>>())?;
+    let classes = classes(&places.training[1], &sets.iter().map(|set| set.labels.as_slice()).collect::<Vec<_>>())?;
+    let training = sets.remove(0);
+    let test = places.test.and_then(|_| sets.pop()).unwrap_or_else(|| training.gather(&[]));
+    Ok(Own { training, validation: sets.pop(), test, classes })
 }
 
 /// Refuses labels that are not as many as the images.

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::array::Header;
 use super::element::{Element, refused};
-use super::found::Found;
+use super::found::{Found, in_header};
 
 /// Letters of a dictionary, at most.
 const MOST_TEXT: usize = 10_000;
@@ -12,25 +12,21 @@ const MOST_TEXT: usize = 10_000;
 /// Reads the header; the values follow.
 pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     let mut start = [0; 8];
-    let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "expected a .npy array, found an end in its header: the file is cut short".to_owned(),
-        _ => super::found::unread(&error),
-    };
-    reader.read_exact(&mut start).map_err(failed)?;
+    let failed = in_header("a .npy array");
+    reader.read_exact(&mut start).map_err(&failed)?;
     if &start[..6] != b"\x93NUMPY" || !(1..=3).contains(&start[6]) {
         return Err("expected a .npy array of version 1 to 3, found something else; save it by numpy.save".to_owned());
     }
     let mut length = [0; 4];
     let digits = if start[6] == 1 { 2 } else { 4 };
-    reader.read_exact(&mut length[..digits]).map_err(failed)?;
+    reader.read_exact(&mut length[..digits]).map_err(&failed)?;
     let length = u32::from_le_bytes(length) as usize;
     if length > MOST_TEXT {
         return Err(format!("expected a .npy header of at most {MOST_TEXT} letters, found one of {length}"));
     }
     let mut text = vec![0; length];
-    reader.read_exact(&mut text).map_err(failed)?;
-    let text = String::from_utf8_lossy(&text).into_owned();
-    dictionary(&text)
+    reader.read_exact(&mut text).map_err(&failed)?;
+    dictionary(&String::from_utf8_lossy(&text))
 }
 
 /// `{'descr': '|u1', 'fortran_order': False, 'shape': (60000, 28, 28), }`.

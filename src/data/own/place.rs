@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -94,21 +94,16 @@ impl ArrayPlace {
 
     /// Opens an array, past its header.
     fn with_values<T>(&self, act: impl FnOnce(Header, Values) -> Found<T>) -> Found<T> {
-        let open = |path: &Path| File::open(path).map_err(|error| unread(&error));
         match self {
             ArrayPlace::Idx(path) => {
-                let file = open(path)?;
-                let stored = file.metadata().map_err(|error| unread(&error))?.len();
-                let mut reader = BufReader::new(file);
+                let (mut reader, stored) = opened(path).map_err(|error| unread(&error))?;
                 let is_compressed = is_gzip(reader.fill_buf().map_err(|error| unread(&error))?);
                 let mut reader = decompressed(reader).map_err(|error| unread(&error))?;
                 let header = idx::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed })
             }
             ArrayPlace::Npy(path) => {
-                let file = open(path)?;
-                let stored = file.metadata().map_err(|error| unread(&error))?.len();
-                let mut reader = BufReader::new(file);
+                let (mut reader, stored) = opened(path).map_err(|error| unread(&error))?;
                 let header = npy::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed: false })
             }
@@ -128,6 +123,13 @@ impl ArrayPlace {
             }
         }
     }
+}
+
+/// A file, and its length in bytes.
+fn opened(path: &Path) -> io::Result<(BufReader<File>, u64)> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    Ok((BufReader::new(file), length))
 }
 
 /// An array's values.

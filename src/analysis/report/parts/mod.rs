@@ -20,7 +20,7 @@ pub use control::control;
 pub use critical::critical;
 pub use fits::{fits, laws};
 pub use goals::goals;
-pub use run::{provenance, run};
+pub use run::{provenance, run, to_come};
 pub use steps::{steps, steps_to_result};
 pub use theory::theory;
 pub use timing::timing;

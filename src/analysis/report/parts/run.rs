@@ -5,8 +5,9 @@ use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::error::short;
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
-use crate::records::Ending;
+use crate::records::{CellKey, Ending};
 use crate::results::Environment;
+use crate::settings::each_once;
 
 /// Letters of a command line that the page shows.
 const LONGEST_COMMAND: usize = 400;
@@ -58,16 +59,20 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     if has_trials(&study.results) {
         rows.push(("Trials", format!("{trials}, {cells}")));
     }
-    let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
-    let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
     if !missing.is_empty() {
-        let forecast = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), most, None)
-            .map_or("how long is not known yet".to_owned(), |forecast| {
-                format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
-            });
-        rows.push(("To come", format!("{}: {forecast}", some(missing.len(), "cell"))));
+        let left = to_come(study, &missing).map_or("how long is not known yet".to_owned(), |forecast| {
+            format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
+        });
+        rows.push(("To come", format!("{}: {left}", some(missing.len(), "cell"))));
     }
     vec![Block::Pairs(rows)]
+}
+
+/// How long cells of a study that are not measured probably take, by the seconds of those that are.
+pub fn to_come(study: &StudyResults, cells: &[CellKey]) -> Option<Forecast> {
+    let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
+    let trials = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
+    Forecast::new(&measured, &cells.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None)
 }
 
 /// Where a study is from: its files, machine, program, command and data.
@@ -90,17 +95,14 @@ pub fn provenance(study: &StudyResults) -> Vec<Block<'static>> {
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
         if environment.starts.len() > 1 {
             let later = environment.starts.iter().filter(|start| start.before != Ending::First);
-            let mut causes: Vec<(String, usize)> = Vec::new();
-            for start in later {
-                let cause = format!("after {}, on {}", start.before, some(start.ranks as usize, "rank"));
-                match causes.iter_mut().find(|(other, _)| *other == cause) {
-                    Some((_, times)) => *times += 1,
-                    None => causes.push((cause, 1)),
-                }
-            }
-            let causes: Vec<String> =
-                causes.into_iter().map(|(cause, times)| if times > 1 { format!("{cause} ({times} times)") } else { cause }).collect();
-            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), causes.join("; "))));
+            let causes = later.map(|start| format!("after {}, on {}", start.before, some(start.ranks as usize, "rank")));
+            let causes: Vec<String> = causes.collect();
+            let times = |cause: &String| match causes.iter().filter(|other| *other == cause).count() {
+                1 => cause.clone(),
+                times => format!("{cause} ({times} times)"),
+            };
+            let told: Vec<String> = each_once(causes.iter().map(times));
+            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), told.join("; "))));
         }
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
     }
