@@ -34,7 +34,7 @@ fn batches_are_the_cpus_bit_for_bit() {
             let sampler = Sampler::new(seed, count as u32);
             for image in 0..batch {
                 let index = sampler.index(u64::from(step) * batch as u64 + image as u64) as usize;
-                assert_eq!(labels[image], dataset.training.label(index), "{name} seed {seed}, step {step}, image {image}");
+                assert_eq!(labels[image], dataset.training.labels[index], "{name} seed {seed}, step {step}, image {image}");
                 let mut expected = vec![0.0; map.len()];
                 let row = map.width * map.channels;
                 for (at, &byte) in dataset.training.image(index).iter().enumerate() {

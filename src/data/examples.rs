@@ -116,14 +116,6 @@ impl Examples {
         }
     }
 
-    /// Class of example `i`.
-    ///
-    /// # Panics
-    /// If there is no example `i`.
-    pub fn label(&self, i: usize) -> u16 {
-        self.labels[i]
-    }
-
     /// The examples named by `elements`, in that order.
     pub fn gather(&self, elements: &[u32]) -> Examples {
         let images = match &self.images {

@@ -64,16 +64,9 @@ fn read_header<const N: usize>(contents: &mut Contents, magic: u32) -> Result<[u
         None if header.is_empty() => return Err(contents.error(format!("{expected}, found an empty file"))),
         None => return Err(contents.error(format!("{expected}, found {} bytes in all", header.len()))),
     }
-    let mut extents = [0; N];
-    for extent in &mut extents {
-        *extent = match words.next() {
-            Some(word) => word as usize,
-            None => {
-                let problem = format!("expected a header of {} bytes, found {}: the file is truncated", 4 * (N + 1), header.len());
-                return Err(contents.error(problem));
-            }
-        };
-    }
+    let extents: Vec<usize> = words.map(|word| word as usize).collect();
+    let truncated = |_| format!("expected a header of {} bytes, found {}: the file is truncated", 4 * (N + 1), header.len());
+    let extents: [usize; N] = extents.try_into().map_err(|found| contents.error(truncated(found)))?;
     match extents[0] {
         1..=MOST_EXAMPLES => Ok(extents),
         found => Err(contents.error(format!("expected from 1 to {MOST_EXAMPLES} examples, found a header that says {found}"))),

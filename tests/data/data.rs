@@ -78,7 +78,7 @@ fn a_small_mnist_loads_whole_and_split() {
     let mut firsts: Vec<u8> = (0..18).map(|i| data.training.image(i)[0]).chain((0..2).map(|i| data.validation.image(i)[0])).collect();
     for set in [&data.training, &data.validation, &data.test] {
         for i in 0..set.len() {
-            assert_eq!(set.label(i), u16::from(set.image(i)[0] % 10), "a label stays with its image");
+            assert_eq!(set.labels[i], u16::from(set.image(i)[0] % 10), "a label stays with its image");
             assert_eq!(set.image(i)[1], set.image(i)[0] + 7);
         }
     }
@@ -118,7 +118,7 @@ fn the_digest_is_of_pixels_labels_and_split() {
     for set in [&loaded.training, &loaded.validation, &loaded.test] {
         [28, 28, 1, set.len() as u64].iter().for_each(|extent| expected.update(extent.to_le_bytes()));
         (0..set.len()).for_each(|i| expected.update(set.image(i)));
-        (0..set.len()).for_each(|i| expected.update([set.label(i) as u8]));
+        (0..set.len()).for_each(|i| expected.update([set.labels[i] as u8]));
     }
     assert_eq!(first, format!("{:x}", expected.finalize()));
     let mut digests = vec![first, digest(&data, 1, 0.1), digest(&data, 0, 0.2)];

@@ -128,7 +128,7 @@ fn every_format_gives_the_same_data() {
         pixels(SHAPE, 1).chunks(40).map(<[u8]>::to_vec).zip(labels(SHAPE[0]).into_iter().map(u16::from)).collect();
     let mut found: Vec<(Vec<u8>, u16)> = Vec::new();
     for set in [&first.training, &first.validation] {
-        found.extend((0..set.len()).map(|i| (set.image(i).to_vec(), set.label(i))));
+        found.extend((0..set.len()).map(|i| (set.image(i).to_vec(), set.labels[i])));
     }
     assert!(file.iter().all(|example| found.contains(example)) && found != file);
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::element::Element;
+use super::element::{Element, Kind};
 use super::found::{Found, unread};
 use crate::data::section::DataLayout;
 use crate::data::{ImageShape, Pixels};
@@ -29,7 +29,7 @@ pub(super) const MOST_CLASSES: u16 = 1_000;
 impl Header {
     /// Bytes of all values. The extents have been checked by [`Header::images`] or [`Header::labels`].
     pub fn bytes(&self) -> u64 {
-        self.extents.iter().product::<u64>() * self.element.bytes() as u64
+        self.extents.iter().product::<u64>() * self.element.bytes as u64
     }
 
     /// Number and extents of images.
@@ -88,19 +88,19 @@ impl Header {
 
     /// All that it says, in NumPy's words.
     pub fn description(&self) -> String {
-        let end = if self.is_big_endian && self.element.bytes() > 1 { ", big-endian" } else { "" };
+        let end = if self.is_big_endian && self.element.bytes > 1 { ", big-endian" } else { "" };
         let order = if self.is_fortran { ", in Fortran's order" } else { "" };
         format!("{} {}{end}{order}", self.words(), self.element)
     }
 
     /// Pixels of images whose extents have been checked, `[n][rows][columns][channels]`.
     pub(super) fn read_images(&self, reader: &mut dyn Read, layout: Option<DataLayout>) -> Found<Pixels> {
-        let count = (self.bytes() / self.element.bytes() as u64) as usize;
+        let count = (self.bytes() / self.element.bytes as u64) as usize;
         if self.element.is_kept_as_bytes() {
             let mut pixels = Vec::with_capacity(count);
             self.each_block(reader, |block| {
-                match self.element {
-                    Element::Bool => pixels.extend(block.iter().map(|&byte| u8::from(byte != 0))),
+                match self.element.kind {
+                    Kind::Bool => pixels.extend(block.iter().map(|&byte| u8::from(byte != 0))),
                     _ => pixels.extend_from_slice(block),
                 }
                 Ok(())
@@ -112,7 +112,7 @@ impl Header {
             let start = pixels.len();
             self.element.append_rounded(block, &mut pixels);
             let Some(place) = pixels[start..].iter().position(|value| !value.is_finite()) else { return Ok(()) };
-            let found = self.element.number(&block[place * self.element.bytes()..][..self.element.bytes()]);
+            let found = self.element.number(&block[place * self.element.bytes..][..self.element.bytes]);
             let what = if found.is_finite() { "of 32 bits, found a larger one," } else { "found" };
             let cure = if found.is_finite() { "scale the values down" } else { "replace such values" };
             Err(format!("expected finite values, {what} {found} as value {}; {cure}", start + place))
@@ -124,7 +124,7 @@ impl Header {
     pub(super) fn read_labels(&self, reader: &mut dyn Read) -> Found<Vec<u16>> {
         let mut labels = Vec::new();
         self.each_block(reader, |block| {
-            for value in block.chunks_exact(self.element.bytes()) {
+            for value in block.chunks_exact(self.element.bytes) {
                 let (number, place) = (self.element.number(value), labels.len());
                 if number.fract() != 0.0 {
                     return Err(format!("expected labels as whole numbers, found {number} at example {place}; number the classes from 0"));
@@ -184,7 +184,7 @@ impl Header {
 
     /// Reads all values in blocks of little-endian ones, and sees that nothing follows them.
     fn each_block(&self, reader: &mut dyn Read, mut act: impl FnMut(&[u8]) -> Found<()>) -> Found<()> {
-        let (whole, width) = (self.bytes(), self.element.bytes());
+        let (whole, width) = (self.bytes(), self.element.bytes);
         let mut block = vec![0; 1 << 16];
         let mut left = whole;
         while left > 0 {

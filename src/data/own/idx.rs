@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::array::Header;
-use super::element::{Element, refused};
+use super::element::{Element, Kind, refused};
 use super::found::{Found, in_header};
 
 /// Reads the header; the values follow.
@@ -15,13 +15,13 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
         let found = u32::from_be_bytes(start);
         return Err(format!("expected an IDX file of 1 to 4 extents, found one that begins with {found:#010x}"));
     };
-    let element = match kind {
-        0x08 => Element::U8,
-        0x09 => Element::I8,
-        0x0b => Element::I16,
-        0x0c => Element::I32,
-        0x0d => Element::F32,
-        0x0e => Element::F64,
+    let (kind, bytes) = match kind {
+        0x08 => (Kind::Unsigned, 1),
+        0x09 => (Kind::Signed, 1),
+        0x0b => (Kind::Signed, 2),
+        0x0c => (Kind::Signed, 4),
+        0x0d => (Kind::Float, 4),
+        0x0e => (Kind::Float, 8),
         other => return Err(refused(&format!("the IDX kind {other:#04x}"))),
     };
     let mut extents = Vec::new();
@@ -30,5 +30,5 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
         reader.read_exact(&mut extent).map_err(&failed)?;
         extents.push(u32::from_be_bytes(extent).into());
     }
-    Ok(Header { extents, element, is_big_endian: true, is_fortran: false })
+    Ok(Header { extents, element: Element { kind, bytes }, is_big_endian: true, is_fortran: false })
 }
