@@ -46,11 +46,6 @@ impl Dimensions {
         let row = self.batch_sizes.partition_point(|&other| other < batch_size);
         row * self.sparsities.len() + self.sparsities.partition_point(|&other| other < sparsity)
     }
-
-    /// The place of a trial in an array by batch size, sparsity and trial.
-    fn of_trial(&self, row: &TrialRow) -> usize {
-        self.of_cell(row.batch_size, row.sparsity) * self.trials.len() + self.trials.partition_point(|&other| other < row.trial)
-    }
 }
 
 /// Writes the group into `group`. `metaparameters` has those of each row of `trials`.
@@ -77,7 +72,11 @@ pub(super) fn write(
         let dataset = arrays.write(name, 2, cells.iter().map(|cell| cell.numbers()[number]), &places)?;
         describe(&dataset, column.unit, &meaning(column))?;
     }
-    let places: Vec<usize> = trials.iter().map(|trial| dimensions.of_trial(trial)).collect();
+    let place = |row: &TrialRow| {
+        let of_cell = dimensions.of_cell(row.batch_size, row.sparsity) * dimensions.trials.len();
+        of_cell + dimensions.trials.partition_point(|&other| other < row.trial)
+    };
+    let places: Vec<usize> = trials.iter().map(place).collect();
     for (number, column) in columns::<TrialRow>() {
         let name = format!("trial_{}", column.name);
         let dataset = arrays.write(&name, 3, trials.iter().map(|trial| trial.numbers()[number]), &places)?;
@@ -94,7 +93,8 @@ pub(super) fn write(
             describe(&dataset, name.unit(), name.title())?;
         }
     }
-    arrays.finish()
+    // Each dimension says which arrays have it.
+    arrays.scales.iter().zip(&arrays.uses).try_for_each(|(scale, uses)| numbers(scale, "REFERENCE_LIST", uses))
 }
 
 /// The columns of a table that `/grid` has, each with its number in the table.
@@ -147,11 +147,6 @@ impl<'a> Arrays<'a> {
         }
         dataset.new_attr::<VarLenArray<ObjectReference1>>().shape(lists.len()).create("DIMENSION_LIST")?.write_raw(&lists)?;
         Ok(dataset)
-    }
-
-    /// Writes at each dimension which arrays have it.
-    fn finish(self) -> hdf5::Result<()> {
-        self.scales.iter().zip(&self.uses).try_for_each(|(scale, uses)| numbers(scale, "REFERENCE_LIST", uses))
     }
 }
 

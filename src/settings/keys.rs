@@ -88,11 +88,7 @@ fn entry(indent: &str, name: &str, width: usize, text: &str) -> String {
 
 /// A text without the marks of code, in lines that begin with `indent`.
 fn block(indent: &str, text: &str) -> String {
-    wrapped(&plain(text), WIDTH - indent.len()).into_iter().map(|line| format!("{indent}{line}\n")).collect()
-}
-
-fn plain(text: &str) -> String {
-    text.replace('`', "")
+    wrapped(&text.replace('`', ""), WIDTH - indent.len()).into_iter().map(|line| format!("{indent}{line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::surroundings::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
 use crate::forecast::{Forecast, Measured};
+use crate::journal::Record;
 use crate::progress::{Event, Observer};
 use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted};
 use crate::results::Results;
@@ -172,10 +173,6 @@ impl Driver<'_> {
         self.keep(Files::wait)?;
         if self.unpublished == 0 { Ok(()) } else { self.publish(results) }
     }
-
-    pub(super) fn since(&self, moment: Instant) -> Duration {
-        (self.surroundings.now)().saturating_duration_since(moment)
-    }
 }
 
 impl Conductor for Driver<'_> {
@@ -183,10 +180,10 @@ impl Conductor for Driver<'_> {
         let key = self.key;
         let Some(trainings) = &self.confirming else {
             self.journaled.push(trial.clone());
-            return self.keep(|files| files.ended(key, trial));
+            return self.keep(|files| files.record(Record::Trial { key, trial: trial.clone() }));
         };
         let Some(confirmation) = Confirmation::numbered(trainings, trial.clone()) else { return Ok(()) };
-        self.keep(|files| files.confirmation(key, confirmation))
+        self.keep(|files| files.record(Record::Confirmation { key, confirmation }))
     }
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
@@ -196,7 +193,7 @@ impl Conductor for Driver<'_> {
         }
         // Rank 0's clock decides for all ranks. A signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
-        let since = self.since(self.saved);
+        let since = (self.surroundings.now)().saturating_duration_since(self.saved);
         let idle = self.files.as_ref().is_some_and(|files| files.is_idle(since));
         let due = idle && ((self.surroundings.urgent)() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
         let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;

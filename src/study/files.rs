@@ -219,19 +219,9 @@ impl Files {
         self.journal.append(&fresh.iter().map(record).collect::<Vec<_>>())
     }
 
-    /// A finished cell gets more trials.
-    pub(super) fn extended(&mut self, key: CellKey) -> Result<()> {
-        self.journal.append(&[Record::Extension { key }])
-    }
-
-    /// A trial has ended before its cell.
-    pub(super) fn ended(&mut self, key: CellKey, trial: &Trial) -> Result<()> {
-        self.journal.append(&[Record::Trial { key, trial: trial.clone() }])
-    }
-
-    /// A training that confirms a point has ended.
-    pub(super) fn confirmation(&mut self, key: CellKey, confirmation: Confirmation) -> Result<()> {
-        self.journal.append(&[Record::Confirmation { key, confirmation }])
+    /// Journals that a finished cell gets more trials, or that a trial or a confirmation has ended before its cell.
+    pub(super) fn record(&mut self, record: Record) -> Result<()> {
+        self.journal.append(&[record])
     }
 
     /// A cell is confirmed, by these too; its checkpoint is of no more use.

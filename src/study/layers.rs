@@ -16,12 +16,16 @@ pub fn layer_table(study: &Study, network: &Network) -> String {
     let mut heading = vec!["layer", "writes", "parameters", "FLOP an image"];
     heading.extend(gpu.as_ref().map(|_| "on a GPU"));
     heading.push("kernels on the CPU");
+    let writes = |layer: &Layer| match layer.written().map(|slot| network.maps[slot]) {
+        Some(map) => format!("{} × {} × {}", map.height, map.width, map.channels),
+        None => format!("{} logits", network.classes),
+    };
     let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for (index, (layer, kernels)) in network.layers.iter().zip(cpu_kernels(study, network)).enumerate() {
         let parameters = parameters(layer);
         let mut row = vec![
             layer.to_string(),
-            written(network, layer),
+            writes(layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
             if parameters > 0 { count(layer.forward_flop() as u64) } else { "·".to_owned() },
         ];
@@ -71,16 +75,6 @@ fn gpu_kernels(network: &Network) -> Option<Vec<&'static str>> {
         let _ = network;
         None
     }
-}
-
-fn written(network: &Network, layer: &Layer) -> String {
-    layer.written().map_or_else(
-        || format!("{} logits", network.classes),
-        |slot| {
-            let map = network.maps[slot];
-            format!("{} × {} × {}", map.height, map.width, map.channels)
-        },
-    )
 }
 
 fn parameters(layer: &Layer) -> usize {

@@ -78,7 +78,12 @@ pub fn replay(
     }
     // A confirmation may have more steps than a trial.
     let most = if training.is_some() { u32::MAX } else { study.workload.max_steps };
-    let workload = Workload { max_steps: last_step(recorded, evaluate_every).min(most), evaluate_every, ..study.workload.clone() };
+    let last_step = match recorded.status {
+        // The evaluation that found that it broke.
+        Status::Infeasible => (recorded.steps_run / evaluate_every).saturating_add(1).saturating_mul(evaluate_every),
+        _ => recorded.steps_run,
+    };
+    let workload = Workload { max_steps: last_step.min(most), evaluate_every, ..study.workload.clone() };
     let run = Run { metaparameters: study.search.metaparameters(number), seeds };
     let work = CellWork {
         workload: &workload,
@@ -101,14 +106,6 @@ pub fn replay(
     let trial = measured.into_iter().flat_map(|cell| cell.trials).next().ok_or(Error::Interrupted)?;
     let differences = differences(key, recorded, &trial);
     Ok(Replay { trial, differences })
-}
-
-/// The step at which a trial's record ends; of a trial that broke, that of the evaluation that found it.
-fn last_step(recorded: &Trial, every: u32) -> u32 {
-    match recorded.status {
-        Status::Infeasible => (recorded.steps_run / every).saturating_add(1).saturating_mul(every),
-        _ => recorded.steps_run,
-    }
 }
 
 /// Columns of `/trials` that a replay does not repeat: a race's end, bounds of errors and times.

@@ -16,6 +16,7 @@ use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
 use crate::data::{Dataset, Facts};
+use crate::journal::Record;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::some;
@@ -199,7 +200,7 @@ fn go_on(
                 driver.observer.event(&Event::Resumed { key, step, ended, trials });
             }
             if begun.is_new_extension {
-                driver.keep(|files| files.extended(key))?;
+                driver.keep(|files| files.record(Record::Extension { key }))?;
             }
             let work = CellWork { extended: begun.extended, ..work };
             let Some(mut cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {

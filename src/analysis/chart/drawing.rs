@@ -173,9 +173,11 @@ impl Frame<'_> {
             }
             Element::Points(marker, colour, points) | Element::Hollow(marker, colour, points) => {
                 let solid = matches!(layer, Element::Points(..));
+                let half = layout.marker + 4;
                 for dot in points.iter().filter(|dot| self.holds(&dot.at)) {
-                    marker.draw(svg, self.place(&dot.at), layout.marker, *colour, solid);
-                    svg.hover_over_point(self.place(&dot.at), layout.marker + 4, &dot.words);
+                    let (x, y) = self.place(&dot.at);
+                    marker.draw(svg, (x, y), layout.marker, *colour, solid);
+                    svg.hover_over((x - half, y - half), (2 * half, 2 * half), &dot.words);
                 }
             }
             Element::Band(colour, edges) => {

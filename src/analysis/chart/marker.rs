@@ -36,7 +36,7 @@ impl Series {
     /// Colour and shape of a series that is no sparsity, by its number in a figure.
     pub fn numbered(number: usize) -> Series {
         let of = number % COLOURS.len();
-        Series { colour: COLOURS.get(of).copied().unwrap_or(BLACK), marker: MARKERS.get(of).copied().unwrap_or(Marker::Disc) }
+        Series { colour: COLOURS[of], marker: MARKERS[of] }
     }
 
     /// Colour and shape of a sparsity, the same in every figure of every study. A sparsity that has none of its own has a colour between those of its

@@ -141,11 +141,6 @@ impl Svg {
         );
     }
 
-    /// Words that are shown where a mouse is over a square, of which `half` is half the side.
-    pub fn hover_over_point(&mut self, (x, y): Place, half: i32, words: &str) {
-        self.hover_over((x - half, y - half), (2 * half, 2 * half), words);
-    }
-
     /// Words that are shown where a mouse is over a rectangle with this upper left corner, width and height.
     pub fn hover_over(&mut self, (left, top): Place, (width, height): (i32, i32), words: &str) {
         let words = escaped(words);
