@@ -25,7 +25,10 @@ pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
 pub const GROWING_KEYS: [&str; 7] =
     ["grid.batch_sizes", "grid.sparsities", "grid.trials", "confirm.points", "confirm.seeds", "confirm.precision", "confirm.limit"];
 
-/// A key with two values, as TOML; "nothing" where it is absent.
+/// The value of a key that a configuration does not have.
+pub const ABSENT: &str = "nothing";
+
+/// A key with two values, as TOML; [`ABSENT`] where a configuration does not have the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The dotted key.
@@ -57,7 +60,7 @@ pub fn differences(left: &impl Serialize, right: &impl Serialize, ignored: &[&st
     flatten("", &right, &mut new);
     let ignored =
         |key: &str| ignored.iter().any(|&name| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
-    let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_else(|| "nothing".into());
+    let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_else(|| ABSENT.into());
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     keys.into_iter()
         .filter(|key| !ignored(key) && old.get(*key) != new.get(*key))

@@ -326,11 +326,11 @@ fn every_problem_is_reported_at_once_with_its_line() {
     found.sort();
     // A key that is absent is reported where its section begins.
     let expected = [
-        "line 1: unknown key \"goal_error\"; did you mean \"workload.goal_error\"?",
         "line 10: grid.batch_sizes: expected each value once, found 4 again; remove the duplicate",
         "line 11: grid.sparsities: expected a list of sparsities, each a fraction from 0 to below 1, found 1.0; write for example [0, 0.5, 0.9]",
         "line 13: search.momentum: expected a number from 0 to below 1 or a range, found \"high\"; write for example { min = 0.9, max = 0.9999, scale = \"reverse-log\" }",
         "line 14: unknown key \"exection\"; did you mean \"execution\"?",
+        "line 1: unknown key \"goal_error\"; did you mean \"workload.goal_error\"?",
         "line 3: workload.dataset: expected one of mnist, fashion-mnist, cifar-10, found \"mnits\"; did you mean \"mnist\"?",
         "line 5: unknown key \"workload.optimiser\"; did you mean \"workload.optimizer\"?",
         "line 7: workload.evaluate_every: expected a whole number from 1 to 4294967295, found 0; write for example 16",

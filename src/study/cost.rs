@@ -463,6 +463,19 @@ mod tests {
         assert!(!text(&["grid.sparsities=[0.9999]"]).contains("dead"));
     }
 
+    /// A trial that is evaluated seldom trains until then.
+    #[test]
+    fn no_trial_is_assumed_to_end_before_its_first_evaluation() {
+        let assumed = |every: u32| {
+            let settings = [format!("workload.evaluate_every={every}"), "workload.max_steps=1000000".into(), "execution.race=1.0".into()];
+            let study = small(&settings.each_ref().map(String::as_str));
+            CostBound::new(&study, &simple_cnn(), &COST, &site()).assumed().unwrap()
+        };
+        assert_eq!(assumed(1), assumed(16));
+        let times = assumed(1_000_000) / assumed(500_000);
+        assert!((times - 2.0).abs() < 1e-9 && assumed(500_000) > assumed(16), "{times}");
+    }
+
     #[test]
     fn the_largest_study_does_not_overflow() {
         let settings = ["grid.trials=100000", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[16777216]"];

@@ -4,12 +4,23 @@ use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use dps::journal::{Loaded, Lock, checkpoint_path, journal_path, load, lock_path, overwrites, save, set_aside};
+use dps::journal::{Journal, Loaded, Lock, checkpoint_path, journal_path, load, lock_path, overwrites, save, set_aside};
 use dps::storage::Disk;
 
 use super::sample::*;
 use super::support::faults::{Failing, Fault};
+
+#[test]
+fn a_journal_whose_file_is_gone_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let journal = Journal::open(&path, &header(), Arc::new(Disk)).unwrap().journal;
+    journal.check().unwrap();
+    fs::rename(&path, folder.path().join("y.journal")).unwrap();
+    assert!(journal.check().unwrap_err().to_string().contains("found that its file was removed or replaced"));
+}
 
 #[test]
 fn a_checkpoint_returns_bit_for_bit_or_not_at_all() {

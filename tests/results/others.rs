@@ -230,3 +230,41 @@ fn a_report_has_what_others_measured_and_nothing_that_they_did_not() {
         assert!(error.contains(sentence) && error.lines().count() == 1, "{error}");
     }
 }
+
+/// What a report makes of a table: `K` by batch size at each sparsity of a study, and its page of claims, answers and figures of fits.
+#[test]
+fn few_cells_decide_nothing_and_draw_no_axis_without_end() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let reported = |cells: &[(u32, f64, u32)]| {
+        let rows: String = cells.iter().map(|(size, sparsity, steps)| format!("A,{size},{sparsity},{steps},0.1\n")).collect();
+        fs::write(folder.path().join("a.csv"), format!("study,batch_size,sparsity,steps_to_result,goal\n{rows}")).unwrap();
+        let mut report = assert_cmd::Command::cargo_bin("dps-report").unwrap();
+        let output = report.current_dir(folder.path()).args(["a.csv", "-o", "made"]).assert().success().get_output().clone();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (
+            said.split_whitespace().collect::<Vec<_>>().join(" "),
+            fs::read_to_string(folder.path().join("made/claims.csv")).unwrap_or_default(),
+        )
+    };
+    let dense = [(16, 0.0, 1001), (32, 0.0, 533), (64, 0.0, 311)];
+    // One common batch size: no claim about all of them is decided, and the answer names it once.
+    let (said, claims) = reported(&[&dense[..], &[(64, 0.9, 3003), (128, 0.9, 1533), (256, 0.9, 933)]].concat());
+    let of_ratio: Vec<&str> = claims.lines().filter(|line| line.contains("1 batch size at which both sparsities have a result")).collect();
+    assert!(of_ratio.len() == 5 && of_ratio.iter().all(|line| line.contains("cannot be said")), "{claims}");
+    assert_eq!(said.matches("at batch size 64").count(), 1, "{said}");
+    // The sparsest network shares none, another one does.
+    let half = [(16, 0.5, 2001), (32, 0.5, 1033), (64, 0.5, 611)];
+    let sparsest = [(128, 0.9, 3003), (256, 0.9, 1533), (512, 0.9, 933)];
+    let (said, _) = reported(&[&dense[..], &half, &sparsest].concat());
+    assert!(said.contains("By the fits, at sparsity 0.5 the goal takes"), "{said}");
+    let (said, _) = reported(&[&dense[..], &sparsest].concat());
+    assert!(said.contains("no sparse network has a result at a batch size of the dense one"), "{said}");
+    // Steps that show no floor.
+    let (_, _) = reported(&[(16, 0.0, 8000), (32, 0.0, 4000), (64, 0.0, 2000), (128, 0.0, 1000)]);
+    let figure = fs::read_to_string(folder.path().join("made/a-fits.svg")).unwrap();
+    assert!(!figure.contains("³⁰⁷"), "{figure}");
+    // One cell says nothing of how often it was evaluated.
+    let (said, _) = reported(&[(16, 0.0, 6)]);
+    assert!(!said.contains("evaluations"), "{said}");
+}

@@ -58,7 +58,12 @@ fn files_are_reported_and_what_is_none_is_named() {
     fs::create_dir(folder.path().join("mine")).unwrap();
     fs::write(folder.path().join("mine/trials.csv"), "mine").unwrap();
     let study = fs::read(folder.path().join("b/study.h5")).unwrap();
-    for arguments in [&["a/study.h5", "-o", "mine"][..], &["a/study.h5", "-o", "new", "--claims", "b/study.h5"]] {
+    std::os::unix::fs::symlink("/proc/self/fd/1", folder.path().join("link.md")).unwrap();
+    for arguments in [
+        &["a/study.h5", "-o", "mine"][..],
+        &["a/study.h5", "-o", "new", "--claims", "b/study.h5"],
+        &["a/study.h5", "-o", "new", "--claims", "link.md"],
+    ] {
         let refused = report().args(arguments).assert().code(4).get_output().clone();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(said.contains("or move it away"), "{said}");

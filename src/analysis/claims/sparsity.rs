@@ -13,8 +13,14 @@ use crate::records::{Cell, Trial};
 use crate::settings::Race;
 use crate::statistics::QUANTILE;
 
-/// What a ratio needs, in the singular.
-const WITH_RESULT: &str = "batch size at which both sparsities have a result";
+/// Batch sizes that two fitted curves are compared at, at the fewest: as many as a fit needs.
+const FEWEST_COMMON: usize = 3;
+
+/// How many batch sizes two sparsities share, in words.
+fn common(number: usize) -> String {
+    let number = if number == 0 { "no batch size".to_owned() } else { some(number, "batch size") };
+    format!("{number} at which both sparsities have a result")
+}
 
 /// Findings of each sparsity's steps over the dense network's; none where the dense network was not measured.
 pub fn of_steps(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
@@ -55,16 +61,16 @@ fn within(tails: Tails, ratio: Estimate, (least, most): (f64, f64)) -> (f64, f64
     if most.is_infinite() { (above, below) } else { (above.max(tails.below(ratio, most)), below.min(tails.above(ratio, most))) }
 }
 
-/// Two fits with the tails of what follows from both, and the ratios of steps, at least one, by batch size.
+/// Two fits with the tails of what follows from both, and the ratios of steps, at least [`FEWEST_COMMON`], by batch size.
 type Both<'a> = (&'a Fit, &'a Fit, Tails, Vec<(f64, f64)>);
 
-/// The fits of a sparse and the dense network, or the finding that a fit or a common batch size is missing.
+/// The fits of a sparse and the dense network, or the finding that a fit is missing, or that too few batch sizes are common.
 fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<Both<'a>, Finding> {
     let of_sparse = fitted(claim, sparse)?;
     let of_dense = fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?;
     let ratios = sparse.ratios(dense);
-    if ratios.is_empty() {
-        return Err(Finding::undecided(claim, sparse.sparsity, format!("no {WITH_RESULT}")));
+    if ratios.len() < FEWEST_COMMON {
+        return Err(Finding::undecided(claim, sparse.sparsity, common(ratios.len())));
     }
     Ok((of_sparse, of_dense, Tails::of_both(of_sparse, of_dense), ratios))
 }
@@ -123,7 +129,7 @@ fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let count = ratios.len() as f64;
     let ratio = Estimate::geometric(ratios.iter().copied()).no_narrower(QUANTILE * (variances.iter().sum::<f64>() / count / count).sqrt());
     if ratios.len() < 2 || ratio.low.is_nan() {
-        return Finding::undecided(claim, sparsity, some(ratios.len(), WITH_RESULT));
+        return Finding::undecided(claim, sparsity, common(ratios.len()));
     }
     let measured = format!("{} times as many as of the dense one, over {}", words(ratio), some(ratios.len(), "batch size"));
     let tails = Tails(ratios.len() - 1);

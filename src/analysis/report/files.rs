@@ -186,12 +186,16 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
         && configured(study) == configured(other)
 }
 
-/// Refuses a file that is not ours by its first bytes, so that nothing else is written over: `what` it is, and the option that names another.
+/// Refuses a file that is not ours by its first bytes, and a link or device, so that nothing else is written over: `what` it is, and the option that
+/// names another.
 fn refuse_foreign(path: &Path, is_ours: impl Fn(&str) -> bool, what: &str, option: &str) -> Result<()> {
     let mut head = Vec::new();
-    let Ok(file) = open_regular(path, OpenOptions::new().read(true)) else { return Ok(()) };
-    if file.take(HEAD).read_to_end(&mut head).is_ok() && (head.is_empty() || is_ours(&String::from_utf8_lossy(&head))) {
-        return Ok(());
+    match open_regular(path, OpenOptions::new().read(true)) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
+        Ok(file) if (&file).take(HEAD).read_to_end(&mut head).is_ok() && (head.is_empty() || is_ours(&String::from_utf8_lossy(&head))) => {
+            return Ok(());
+        }
+        _ => {}
     }
     let problem =
         format!("expected no {what}, or one of an earlier report, found another {what}; choose another {option}, or move it away");

@@ -61,11 +61,12 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The steps between evaluations that found these steps: the greatest number of which all are multiples, where they are so many times that, or all
-/// alike. Steps in proportion to each other have larger divisors by chance: then 1.
+/// The steps between evaluations that found these steps: the greatest number of which all are multiples, where they are so many times that, or
+/// several and all alike. Steps in proportion to each other have larger divisors by chance: then 1.
 fn common_interval(steps: impl Iterator<Item = u32> + Clone) -> u32 {
     let every = steps.clone().fold(0, divisor).max(1);
-    let tells = |least: u32, most: u32| least / every >= FEWEST_EVALUATIONS || least == most;
+    let are_several = steps.clone().nth(1).is_some();
+    let tells = |least: u32, most: u32| least / every >= FEWEST_EVALUATIONS || are_several && least == most;
     steps.clone().min().zip(steps.max()).filter(|&(least, most)| tells(least, most)).map_or(1, |_| every)
 }
 

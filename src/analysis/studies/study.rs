@@ -150,7 +150,12 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
     }
     let word = |values: &BTreeMap<String, String>, key: &String| {
         let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
-        Some(format!("{} {}", name.replace(['_', '.'], " "), values.get(key)?.trim_matches('"')))
+        let name = name.replace(['_', '.'], " ");
+        // A key that a configuration does not have stands for its default.
+        Some(match values.get(key)?.as_str() {
+            settings::ABSENT => format!("default {name}"),
+            value => format!("{name} {}", value.trim_matches('"')),
+        })
     };
     let is_short = (1..=MOST_KEYS).contains(&chosen.len());
     let words = |values| chosen.iter().map(|key| word(values, key)).collect::<Option<Vec<_>>>().map(|words| words.join(", "));
