@@ -71,12 +71,14 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     for warning in &report.warnings {
         streams::err(&wrapped(&format!("Warning: {warning}"), LINE).join("\n"));
     }
-    for ((study, answer), next) in report.studies.iter().zip(&report.answers).zip(&report.next) {
+    for (study, answer) in report.studies.iter().zip(&report.answers) {
         streams::out(&format!("{}\n", analysis::table(&study.results, study.apart.as_deref())));
-        for sentence in answer {
+        for sentence in &answer.sentences {
             streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
         }
-        streams::out(&next.as_ref().map_or("\n".to_owned(), |command| format!("Next: {}\n\n", with_path(command, &arguments.results))));
+        streams::out(
+            &answer.next.as_ref().map_or("\n".to_owned(), |command| format!("Next: {}\n\n", with_path(command, &arguments.results))),
+        );
     }
     if let Some(page) = &arguments.claims {
         results::publish(page, analysis::claims_page(&report.summary).as_bytes())?;

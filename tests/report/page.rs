@@ -364,7 +364,7 @@ fn a_higher_limit_is_advised_where_it_can_help() {
             let run = Trial { status, steps: None, steps_run, ..cell.trials[0].clone() };
             cell.confirmations = wanted.trainings.into_iter().map(|training| Confirmation { training, run: run.clone() }).collect();
         }
-        report(vec![results]).0.next[0].clone().unwrap()
+        report(vec![results]).0.answers[0].next.clone().unwrap()
     };
     assert_eq!(next("4.0", Status::Incomplete), "dps-train confirm 0.h5 --set confirm.limit=16");
     assert_eq!(next("16.0", Status::Incomplete), "dps-train 0.h5 --trials 16");
@@ -387,7 +387,7 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     // A command that takes one file begins by making it.
     let merge = "dps-train merge 0.h5 1.h5 2.h5 -o RESULT.h5 &amp;&amp; dps-train replay RESULT.h5 --batch-size 2 --sparsity 0.9";
     assert!(page(&merged).contains(merge) && page(&merged).contains("dps-report 0.h5 1.h5 2.h5 --strict"));
-    assert_eq!(merged.next, [Some("dps-train merge 0.h5 1.h5 2.h5 -o RESULT.h5 && dps-train confirm RESULT.h5".to_owned())]);
+    assert_eq!(merged.answers[0].next.as_deref(), Some("dps-train merge 0.h5 1.h5 2.h5 -o RESULT.h5 && dps-train confirm RESULT.h5"));
 
     // A cell with other trials is another measurement: the larger is kept, and it is said.
     let mut other = part(0.0, 2);
@@ -417,7 +417,7 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     for (second, is_merged) in [(confirmed("\"order\""), true), (confirmed("\"weights\""), false), (raced, false)] {
         let (kinds, _folder) = report(vec![confirmed("\"order\""), second]);
         assert_eq!(kinds.studies.len(), 1);
-        let next = kinds.next[0].as_deref().unwrap_or_default();
+        let next = kinds.answers[0].next.as_deref().unwrap_or_default();
         assert_eq!(
             (next.contains("merge"), page(&kinds).contains("dps-train merge")),
             (is_merged && !next.is_empty(), is_merged),

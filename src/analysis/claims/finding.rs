@@ -64,13 +64,6 @@ impl Finding {
     pub(super) fn undecided(claim: Claim, sparsity: f64, measured: String) -> Finding {
         Finding { claim, sparsity, measured, verdict: Verdict::Undecided, doubt: None, stands: false, confirmed: false }
     }
-
-    /// The finding of confirmed steps in place of this one, which is of K*: a statement is decided once, and what K* says is told beside it.
-    pub(super) fn decided_by(self, confirmed: Option<&Finding>) -> Finding {
-        let Some(confirmed) = confirmed else { return self };
-        let measured = format!("by confirmed steps: {}; by K*: {}: {}", confirmed.measured, self.measured, self.verdict.name());
-        Finding { measured, confirmed: true, ..confirmed.clone() }
-    }
 }
 
 /// The tails of Student's t, of so many degrees of freedom, by which an interval was made.

@@ -44,11 +44,14 @@ pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>)
         found.extend(least_beside(study, sgd).iter().flat_map(optimizers::findings));
         confirmed.extend(confirmed_beside(&cells, &confirmed_cells(sgd), |sparsity| sparsity).iter().flat_map(optimizers::findings));
     }
-    let better = |least: &Finding| {
+    // A statement is decided once, and what K* says is told beside it.
+    for least in &mut found {
         let is_same = |other: &&Finding| other.claim == least.claim && other.sparsity == least.sparsity && other.doubt.is_some();
-        confirmed.iter().find(is_same)
-    };
-    let mut found: Vec<Finding> = found.into_iter().map(|least| least.clone().decided_by(better(&least))).collect();
+        if let Some(better) = confirmed.iter().find(is_same) {
+            let measured = format!("by confirmed steps: {}; by K*: {}: {}", better.measured, least.measured, least.verdict.name());
+            *least = Finding { measured, confirmed: true, ..better.clone() };
+        }
+    }
     found.extend(sparsity::of_trials(study, fits));
     found.extend(search::findings(study, fits));
     found.sort_by_key(|finding| finding.claim);

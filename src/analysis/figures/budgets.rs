@@ -61,8 +61,8 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
                 Element::Points(marker, colour, dots(true)),
             ]
         });
-        let title = format!("within {} {}", count(budget.amount()), budget.unit());
-        Panel::new(x.clone(), y.clone(), layers.collect()).titled(title)
+        let (amount, unit) = budget.amount();
+        Panel::new(x.clone(), y.clone(), layers.collect()).titled(format!("within {} {unit}", count(amount)))
     };
     // A row for steps and one for examples, where there are as many of both.
     let in_steps = shown.iter().filter(|within| matches!(within.budget, Budget::Steps(_))).count();

@@ -24,16 +24,6 @@ pub(super) struct Shown {
     pub bounds: Curve,
 }
 
-/// Words and axis of a figure of curves.
-pub(super) struct Look<'a> {
-    /// Title of the vertical axis.
-    pub y: &'a str,
-    /// What the chart is of.
-    pub title: &'a str,
-    /// Scale of the steps.
-    pub x: Scale,
-}
-
 /// The trial a cell's curves are of: the best, or, where none reached the goal, the first that was measured along its training.
 fn shown(cell: &Cell) -> Option<&Trial> {
     cell.best().or_else(|| cell.trials.iter().find(|trial| !trial.measurements.is_empty()))
@@ -46,8 +36,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
         let points: Curve = trial.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
         Some(Shown { line: thinned(points), ..Shown::default() })
     };
-    let title = "training loss of the best trials";
-    let chart = chart(study, &Look { y: "Training loss (nats)", title, x: Scale::Log2 }, points, None)?;
+    let chart = chart(study, "training loss of the best trials", (Scale::Log2, "Training loss (nats)"), points, None)?;
     let caption = format!(
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
@@ -81,8 +70,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
         true => ("Validation error", "validation error", "first measured trial", Scale::Linear),
         false => ("Validation error of the best trials", "validation error of the best trials", "best trial", Scale::Log2),
     };
-    let look = Look { y: "Validation error (fraction)", title, x };
-    let chart = chart(study, &look, points, goal)?;
+    let chart = chart(study, title, (x, "Validation error (fraction)"), points, goal)?;
     let hollow = if bounds == 0 {
         String::new()
     } else {
@@ -112,8 +100,14 @@ fn instead(study: &StudyResults) -> &'static str {
     }
 }
 
-/// A panel a batch size, a curve a sparsity.
-pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) -> Option<Shown>, goal: Option<f64>) -> Option<Chart> {
+/// A panel a batch size, a curve a sparsity: what is shown of each cell, over steps on the scale `x`. `y` names the vertical axis.
+pub(super) fn chart(
+    study: &StudyResults,
+    title: &str,
+    (x, y): (Scale, &str),
+    points: impl Fn(&Cell) -> Option<Shown>,
+    goal: Option<f64>,
+) -> Option<Chart> {
     let grid = study.grid();
     let curves: Vec<(u32, f64, Shown)> = grid
         .batch_sizes
@@ -126,13 +120,13 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
         return None;
     }
     let all = || curves.iter().flat_map(|(.., shown)| shown.line.iter().chain(&shown.bounds));
-    let x = Axis::around(look.x, "Steps", all().map(|point| point.0), (16.0, 1024.0));
+    let x = Axis::around(x, "Steps", all().map(|point| point.0), (16.0, 1024.0));
     let marked = curves.iter().all(|(.., shown)| shown.line.len() <= MOST_MARKED);
     let bounded = curves.iter().any(|(.., shown)| !shown.bounds.is_empty());
     let ranges = || curves.iter().flat_map(|(.., shown)| &shown.band).flat_map(|&(_, low, high)| [low, high]);
     // The loss of a batch of two may be next to nothing; three decades are enough to see.
     let highest = all().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let y = Axis::around(Scale::Log10, look.y, all().map(|point| point.1.max(highest / 1e3)).chain(ranges()).chain(goal), (0.01, 1.0));
+    let y = Axis::around(Scale::Log10, y, all().map(|point| point.1.max(highest / 1e3)).chain(ranges()).chain(goal), (0.01, 1.0));
     let panel = |&size: &u32| {
         let (left, right) = x.limits();
         let mut layers: Vec<Element> =
@@ -167,8 +161,7 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
     if bounded {
         legend.push(Entry::point("lower bound", GREY, Marker::Ring));
     }
-    let title = format!("{}: {}", study.name(), look.title);
-    let chart = Chart::new(title, sizes.len().clamp(1, 3), sizes.iter().map(panel).collect(), legend);
+    let chart = Chart::new(format!("{}: {title}", study.name()), sizes.len().clamp(1, 3), sizes.iter().map(panel).collect(), legend);
     // There are many hollow markers.
     Some(if bounded { chart.crowded() } else { chart })
 }

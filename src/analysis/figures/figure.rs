@@ -88,6 +88,36 @@ pub(super) fn in_brackets(Estimate { value, low, high }: Estimate) -> String {
     significant(value) + &interval
 }
 
+/// A sparsity, and a number of it by batch size, where that is known.
+pub(super) type Numbers = (f64, Vec<(f64, Option<Estimate>)>);
+
+/// A number of each cell of a grid, of the sparsities at which any is known.
+pub(super) fn numbers(study: &StudyResults, of: impl Fn(u32, f64) -> Option<Estimate>) -> Vec<Numbers> {
+    let grid = study.grid();
+    let of_sparsity = |&sparsity: &f64| (sparsity, grid.batch_sizes.iter().map(|&size| (batch(size), of(size, sparsity))).collect());
+    let is_known = |(_, points): &Numbers| points.iter().any(|point| point.1.is_some());
+    grid.sparsities.iter().map(of_sparsity).filter(is_known).collect()
+}
+
+/// The intervals of the numbers of a sparsity as bars.
+pub(super) fn intervals((sparsity, points): &Numbers) -> Element {
+    let bars = points.iter().filter_map(|(size, number)| number.map(|number| (*size, number.low, number.high)));
+    Element::Bars(Series::of_sparsity(*sparsity).colour, bars.collect())
+}
+
+/// The numbers of a sparsity as a curve, with words for each number at a batch size.
+pub(super) fn curve_of((sparsity, points): &Numbers, words: impl Fn(f64, Estimate) -> String) -> [Element; 2] {
+    let values: Curve = points.iter().map(|(size, number)| (*size, number.map_or(f64::NAN, |number| number.value))).collect();
+    let number = |size: f64| points.iter().find(|point| point.0 == size).and_then(|point| point.1);
+    curve(Series::of_sparsity(*sparsity), &values, |size, _| number(size).map_or(String::new(), |number| words(size, number)))
+}
+
+/// Dashes at 1.
+pub(super) fn at_one(x: &Axis) -> Element {
+    let (left, right) = x.limits();
+    Element::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])
+}
+
 /// What is known of a cell's K*.
 pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f64) -> String {
     let every = f64::from(study.results.workload.evaluate_every);

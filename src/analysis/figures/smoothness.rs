@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::curves::{Look, Shown, chart};
+use super::curves::{Shown, chart};
 use super::figure::{Figure, Part};
 use crate::analysis::chart::Scale;
 use crate::analysis::statistics::{Estimate, ends, noise_scale as found_noise_scale};
@@ -11,8 +11,8 @@ use crate::records::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.
 pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
-    let look = Look { y: "Local Lipschitz constant L of ∇f", title: "local Lipschitz constant along training", x: Scale::Linear };
-    let chart = chart(study, &look, |cell| points(cell, |found| found.lipschitz), None)?;
+    let axes = (Scale::Linear, "Local Lipschitz constant L of ∇f");
+    let chart = chart(study, "local Lipschitz constant along training", axes, |cell| points(cell, |found| found.lipschitz), None)?;
     Some(Figure {
         name: "lipschitz".into(),
         heading: "Smoothness along training".into(),
@@ -30,9 +30,9 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
 
 /// Noise scale over steps; none where nothing was measured.
 pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
-    let look = Look { y: "Gradient noise scale (examples)", title: "gradient noise scale along training", x: Scale::Linear };
-    let sampling = study.sampling();
-    let chart = chart(study, &look, |cell| points(cell, |found| Some(found_noise_scale(found, sampling))), None)?;
+    let (axes, sampling) = ((Scale::Linear, "Gradient noise scale (examples)"), study.sampling());
+    let noise = |cell: &Cell| points(cell, |found| Some(found_noise_scale(found, sampling)));
+    let chart = chart(study, "gradient noise scale along training", axes, noise, None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
         name: "noise-scale".into(),
@@ -60,8 +60,8 @@ fn several(study: &StudyResults) -> String {
 
 /// Loss over steps of a study that was run for its measurements, over the examples measured on; none where nothing was measured.
 pub fn loss(study: &StudyResults) -> Option<Figure> {
-    let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
-    let chart = chart(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
+    let axes = (Scale::Linear, "Training loss (nats)");
+    let chart = chart(study, "training loss", axes, |cell| points(cell, |found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
     Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", beside: &[], chart })
 }

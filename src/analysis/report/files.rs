@@ -75,10 +75,8 @@ pub struct Report {
     pub studies: Vec<StudyResults>,
     /// What the studies say of the paper's claims, as a page in Markdown.
     pub summary: String,
-    /// The answer of each study in three sentences; none of a study without fits.
-    pub answers: Vec<Vec<String>>,
-    /// The command that mends the weakest point of each study, if there is one.
-    pub next: Vec<Option<String>>,
+    /// The answer of each study.
+    pub answers: Vec<Answer>,
     /// One sentence a kind of problem, with the study's name where there are several.
     pub warnings: Vec<String>,
 }
@@ -145,9 +143,8 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     };
     let texts = |section: &Section| section.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
     let warnings = sections.iter().flat_map(|section| named(section.study, &texts(section))).collect();
-    let answers = sections.iter().map(|section| section.answer.sentences.clone()).collect();
-    let next = sections.iter().map(|section| section.answer.next.clone()).collect();
-    Ok(Report { page: folder.join(PAGE), summary, answers, next, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
+    let answers = sections.iter().map(|section| section.answer.clone()).collect();
+    Ok(Report { page: folder.join(PAGE), summary, answers, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
 }
 
 /// A study beside the one of the report that it is a control of, where cells of both are confirmed.

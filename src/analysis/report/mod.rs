@@ -18,6 +18,7 @@ mod values;
 mod warnings;
 
 pub use files::{LIST, Options, Report, claims_page, refuse_foreign_claims, report};
+pub use section::Answer;
 pub use table::Table;
 pub use terminal::table;
 pub use values::values;

@@ -53,19 +53,11 @@ impl Budget {
         }
     }
 
-    /// Unit of the budget.
-    pub fn unit(self) -> &'static str {
+    /// How many, and of what.
+    pub fn amount(self) -> (u64, &'static str) {
         match self {
-            Budget::Steps(_) => "steps",
-            Budget::Examples(_) => "examples",
-        }
-    }
-
-    /// How many.
-    pub fn amount(self) -> u64 {
-        match self {
-            Budget::Steps(steps) => u64::from(steps),
-            Budget::Examples(examples) => examples,
+            Budget::Steps(steps) => (steps.into(), "steps"),
+            Budget::Examples(examples) => (examples, "examples"),
         }
     }
 }

@@ -150,10 +150,6 @@ impl Surface<f64> {
             c1: lipschitz * variance * if decays(study) { squared_rates } else { decrease },
         }
     }
-
-    fn over(self, dense: Self) -> Self {
-        Surface::combine(&[self, dense], |pair| pair.next().unwrap_or(f64::NAN) / pair.next().unwrap_or(f64::NAN))
-    }
 }
 
 impl Surface<Estimate> {
@@ -198,8 +194,11 @@ impl Smooth {
             .flat_map(|dense| trials.iter().filter_map(|trial| Some((*trial, measured(dense).find(|other| other.index == trial.index)?))))
             .collect();
         let over_dense = |along: Along| {
-            let ratios = pairs.iter().map(|(sparse, dense)| Surface::new(study, sparse, along).over(Surface::new(study, dense, along)));
-            Surface::of(&ratios.collect::<Vec<_>>())
+            let ratio = |(sparse, dense): &(&Trial, &Trial)| {
+                let both = [sparse, dense].map(|trial| Surface::new(study, trial, along));
+                Surface::combine(&both, |pair| pair.next().unwrap_or(f64::NAN) / pair.next().unwrap_or(f64::NAN))
+            };
+            Surface::of(&pairs.iter().map(ratio).collect::<Vec<_>>())
         };
         (!trials.is_empty()).then(|| Smooth {
             key: cell.key,
