@@ -339,10 +339,6 @@ mod tests {
     use crate::network::NetworkName;
     use crate::settings;
 
-    fn simple_cnn() -> Network {
-        Network::new(NetworkName::SimpleCnn)
-    }
-
     const COST: NetworkCost = NetworkCost {
         parameters: 62_346,
         forward_flop: 7.5e6,
@@ -350,21 +346,21 @@ mod tests {
         memory: Memory { bytes: 240_000_000, saving: 300_000_000 },
     };
 
-    /// A study whose cost these tests compute by themselves.
-    fn small(settings: &[&str]) -> Study {
+    /// The bound of a study whose cost these tests compute by themselves.
+    fn small(settings: &[&str]) -> CostBound {
         let fixed = ["grid.batch_sizes=[16, 64, 256]", "workload.goal_error=0.2", "workload.max_steps=400", "workload.evaluate_every=16"];
-        study("quickstart.toml", &[&fixed, settings].concat())
+        bound(include_str!("../../configs/quickstart.toml"), &[&fixed, settings].concat())
     }
 
-    fn study(file: &str, settings: &[&str]) -> Study {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(file);
+    fn bound(configuration: &str, settings: &[&str]) -> CostBound {
         let overrides: Vec<Override> = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
-        settings::load(&path, &overrides).unwrap_or_else(|error| panic!("{error}")).study
+        let study = settings::parse("test", configuration, &overrides).unwrap_or_else(|error| panic!("{error}")).study;
+        CostBound::new(&study, &Network::new(NetworkName::SimpleCnn), &COST, &site())
     }
 
     #[test]
     fn ranks_that_share_a_batch_are_told_by_batch_size() {
-        let plan = CostBound::new(&small(&["grid.batch_sizes=[2, 64, 32]"]), &simple_cnn(), &COST, &site());
+        let plan = small(&["grid.batch_sizes=[2, 64, 32]"]);
         let words =
             "each batch is trained by 1 rank, from batch size 32 on by 2 ranks, from 64 on by 4 ranks; groups of ranks share the trials";
         assert_eq!(plan.ranks_a_batch().unwrap(), words);
@@ -388,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_workload_of_the_paper_has_fourteen_million_evaluations() {
-        let plan = CostBound::new(&study("mnist-simple-cnn-sgd.toml", &[]), &simple_cnn(), &COST, &site());
+        let plan = bound(include_str!("../../configs/mnist-simple-cnn-sgd.toml"), &[]);
         assert_eq!(plan.cells.len(), 56);
         assert_eq!(plan.evaluations(), 14_000_000);
         assert_eq!(plan.trial_steps(), 56 * 100 * 40_000);
@@ -399,7 +395,7 @@ mod tests {
 
     #[test]
     fn flop_add_up() {
-        let plan = CostBound::new(&small(&[]), &simple_cnn(), &COST, &site());
+        let plan = small(&[]);
         let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
         let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
         let scores = f64::from(4 * 2_000) * 21.6e6;
@@ -409,7 +405,7 @@ mod tests {
 
     #[test]
     fn scores_are_counted_where_there_are_any() {
-        let flop = |settings: &[&str]| CostBound::new(&small(settings), &simple_cnn(), &COST, &site()).score_flop;
+        let flop = |settings: &[&str]| small(settings).score_flop;
         assert_eq!(flop(&["pruning.criterion=random"]), 0.0);
         assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
         assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
@@ -419,8 +415,7 @@ mod tests {
     /// SynFlow passes one image through the network a hundred times for each seed and sparsity, at the speed of the reference.
     #[test]
     fn rounds_are_counted_for_each_sparsity() {
-        let plan =
-            |settings: &[&str]| CostBound::new(&small(&[&["pruning.criterion=synflow"], settings].concat()), &simple_cnn(), &COST, &site());
+        let plan = |settings: &[&str]| small(&[&["pruning.criterion=synflow"], settings].concat());
         let plans = [
             plan(&["grid.sparsities=[0]"]),
             plan(&["grid.sparsities=[0, 0.9]"]),
@@ -433,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned_and_names_the_goal() {
-        let text = CostBound::new(&small(&[]), &simple_cnn(), &COST, &site()).to_string();
+        let text = small(&[]).to_string();
         assert!(
             text.starts_with(
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
@@ -452,15 +447,14 @@ mod tests {
 
     #[test]
     fn trials_with_dead_layers_are_counted() {
-        let text = |settings: &[&str]| CostBound::new(&small(settings), &simple_cnn(), &COST, &site()).to_string();
-        let random = text(&["pruning.criterion=random", "grid.sparsities=[0, 0.9, 0.9999]", "grid.trials=100"]);
+        let random = small(&["pruning.criterion=random", "grid.sparsities=[0, 0.9, 0.9999]", "grid.trials=100"]).to_string();
         assert!(
             random.contains("\nSparsity 0.9999: trials with a dead layer (pruning leaves it no weight): 16 of the first 16.\n"),
             "{random}"
         );
         assert!(!random.contains("Sparsity 0.9:"), "{random}");
         // SNIP's scores need the data, which a plan does not read.
-        assert!(!text(&["grid.sparsities=[0.9999]"]).contains("dead"));
+        assert!(!small(&["grid.sparsities=[0.9999]"]).to_string().contains("dead"));
     }
 
     /// A trial that is evaluated seldom trains until then.
@@ -468,8 +462,7 @@ mod tests {
     fn no_trial_is_assumed_to_end_before_its_first_evaluation() {
         let assumed = |every: u32| {
             let settings = [format!("workload.evaluate_every={every}"), "workload.max_steps=1000000".into(), "execution.race=1.0".into()];
-            let study = small(&settings.each_ref().map(String::as_str));
-            CostBound::new(&study, &simple_cnn(), &COST, &site()).assumed().unwrap()
+            small(&settings.each_ref().map(String::as_str)).assumed().unwrap()
         };
         assert_eq!(assumed(1), assumed(16));
         let times = assumed(1_000_000) / assumed(500_000);
@@ -479,7 +472,7 @@ mod tests {
     #[test]
     fn the_largest_study_does_not_overflow() {
         let settings = ["grid.trials=100000", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[16777216]"];
-        let plan = CostBound::new(&small(&settings), &simple_cnn(), &COST, &Site { flop_per_second: 0.0, ..site() });
+        let plan = CostBound { site: Site { flop_per_second: 0.0, ..site() }, ..small(&settings) };
         assert_eq!(plan.evaluations(), 2 * 100_000_u64 * 4_294_967_295);
         assert!(plan.to_string().contains("unknown"));
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::files::Files;
+use super::files::{Files, now};
 use super::measured;
 use super::surroundings::Surroundings;
 use crate::backend::Backend;
@@ -10,7 +10,7 @@ use crate::comm::{Communicator, together};
 use crate::forecast::{Forecast, Measured};
 use crate::journal::Record;
 use crate::progress::{Event, Observer};
-use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted};
+use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted, all_finished};
 use crate::results::Results;
 use crate::settings::Study;
 use crate::training::{CellState, Conductor, Decision, Masks, Moment};
@@ -163,7 +163,9 @@ impl Driver<'_> {
     }
 
     /// One more cell is measured or confirmed: writes the result file once such cells are a hundredth of all, because it is written whole.
-    pub(super) fn grown(&mut self, results: &Results) -> Result<()> {
+    pub(super) fn grown(&mut self, results: &mut Results) -> Result<()> {
+        results.complete = all_finished(&results.cells, self.whole);
+        results.environment.finished = now();
         self.unpublished += 1;
         if self.unpublished * 100 < results.cells.len() { Ok(()) } else { self.publish(results) }
     }

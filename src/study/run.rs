@@ -10,7 +10,7 @@ use super::beginning::Beginning;
 use super::check::check;
 use super::confirm::{Asked, confirm};
 use super::driver::{Driver, Forecasting};
-use super::files::{Restored, now};
+use super::files::Restored;
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
@@ -104,9 +104,8 @@ fn go_on(
     distinct(&mut environment.program_version, &journal.header.program_version);
     distinct(&mut environment.commit, &journal.header.commit);
     // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
-    let mut known: Vec<(CellKey, Vec<Confirmation>)> = Vec::new();
     let measured = journal.finished.iter().chain(journal.partial.iter().map(|partial| &partial.cell));
-    known.extend(measured.map(|cell| (cell.key, cell.confirmations.clone())));
+    let known: Vec<(CellKey, Vec<Confirmation>)> = measured.map(|cell| (cell.key, cell.confirmations.clone())).collect();
     let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     results.cells = journal.finished;
     for cell in &mut results.cells {
@@ -211,9 +210,7 @@ fn go_on(
             results.cells.retain(|known| known.key != key);
             results.cells.push(cell);
             driver.finished(&results.cells, &keys)?;
-            results.complete = all_finished(&results.cells, &whole);
-            results.environment.finished = now();
-            driver.grown(&results)?;
+            driver.grown(&mut results)?;
         }
         let mut left = left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
@@ -234,9 +231,7 @@ fn go_on(
             let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
             results.cells[place].confirmations = confirmations;
             driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
-            results.complete = all_finished(&results.cells, &whole);
-            results.environment.finished = now();
-            driver.grown(&results)?;
+            driver.grown(&mut results)?;
             // The limit may lie beyond the steps that 32 bits can count: trainings that never reach the limit would be asked for again without end.
             if !is_new {
                 break;

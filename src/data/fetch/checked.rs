@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::super::contents::{decompressed, describe};
 use super::super::table::DataFile;
-use super::reason::Reason;
+
+/// Nothing, or why a source does not have what was asked of it.
+pub(super) type Reason = Result<(), String>;
 
 /// Bytes between two messages of progress on one file.
 const PROGRESS_BYTES: u64 = 32 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use super::reason::Reason;
+use super::checked::Reason;
 use crate::child::end_within;
 
 /// Longest run of a package client, and how often it is said that it still runs.

@@ -10,9 +10,8 @@ use tempfile::NamedTempFile;
 use super::super::contents::{decompressed, describe};
 use super::super::find::spellings;
 use super::super::table::{DataFile, Source};
-use super::checked::{copy_checked, open, verify, verify_as_is};
+use super::checked::{Reason, copy_checked, open, verify, verify_as_is};
 use super::client::{download, run, with_extension};
-use super::reason::{Reason, names};
 
 /// How the names of files that are being fetched begin. A later fetch removes those of an interrupted one once they are this old.
 const PART_PREFIX: &str = ".dps-fetch-";
@@ -135,6 +134,11 @@ impl Delivery<'_> {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // what the user's umask makes of it, as for any file
         builder.tempfile_in(self.target).map_err(|error| format!("{} cannot be written: {error}", self.target.display()))
     }
+}
+
+/// The files' names, with commas between.
+pub(super) fn names(files: &[&DataFile]) -> String {
+    files.iter().map(|file| file.name).collect::<Vec<_>>().join(", ")
 }
 
 /// How long a download of so many bytes may take.

@@ -6,7 +6,6 @@
 mod checked;
 mod client;
 mod delivery;
-mod reason;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::checked::verify;
-use self::delivery::{Delivery, remove_old_parts};
-use self::reason::names;
+use self::delivery::{Delivery, names, remove_old_parts};
 use super::find::{existing, folders};
 use super::table::{DataFile, Source};
 use crate::data::choice::DatasetName;
