@@ -327,10 +327,10 @@ impl Fit {
         self.over(other, |law| (batch_sizes.clone().map(|size| law.steps(size).ln()).sum::<f64>() / count).exp())
     }
 
-    /// A number of this fit over the same number of another that was fitted together with it. The resamples of each fit are stretched for its own few points, which is too much
-    /// for a ratio: the difference of two numbers has more degrees of freedom than either (Welch's estimate, 1947, capped at those of all curves).
-    /// So the ratios' logarithms are shrunk by the excess. They are not shrunk where a fit has three degrees of freedom or fewer (in simulations
-    /// Welch's estimate made the interval too narrow), nor for means with known errors.
+    /// A number of this fit over the same number of another that was fitted together with it. The resamples of each fit are stretched for its own few
+    /// points, which is too much for a ratio: the difference of two numbers has more degrees of freedom than either (Welch's estimate, 1947, capped
+    /// at those of all curves). So the ratios' logarithms are shrunk by the excess. They are not shrunk where a fit has three degrees of freedom or
+    /// fewer (in simulations Welch's estimate made the interval too narrow), nor for means with known errors.
     pub(super) fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
         let narrower = match (self.scatter, other.scatter) {
