@@ -18,7 +18,11 @@ def scalars(lines):
     """Gives (run, step, values) for each evaluation and each finished cell; passes what a person should read on to standard error."""
     study, part = None, ""
     for line in lines:
-        event = json.loads(line) if line.startswith("{") else {"event": "note", "line": line.rstrip()}
+        try:
+            event = json.loads(line) if line.startswith("{") else {}
+        except ValueError:  # a line that its program could not end
+            event = {}
+        event = event or {"event": "note", "line": line.rstrip()}
         kind = event["event"]
         if kind == "study":
             study = event

@@ -243,9 +243,12 @@ def main():
     # The folder takes its name once it is whole.
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(options.output))) as beside:
         folder = os.path.join(beside, "release")
-        write(options.files, options.report, folder)
-        for file in options.beside:
-            shutil.copy(file, folder)
+        try:
+            write(options.files, options.report, folder)
+            for file in options.beside:
+                shutil.copy(file, folder)
+        except (OSError, ValueError) as refusal:
+            parser.exit(1, f"error: {refusal}\n")
         with open(os.path.join(folder, "SHA256SUMS"), "w") as sums:
             for name in sorted(set(os.listdir(folder)) - {"SHA256SUMS"}):
                 sums.write(f"{_sha256(os.path.join(folder, name))}  {name}\n")
