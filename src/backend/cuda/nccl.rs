@@ -231,15 +231,18 @@ impl Nccl {
 
     /// Ends what is under way on this rank, for at most ten seconds. Recorded steps that use the communicator must be gone: NCCL waits for them.
     pub fn abort(&self) {
-        if let Some(communicator) = self.communicator.take() {
-            let communicator = Sendable(communicator);
-            // The result is ignored: whether or not the abort ends in time, this rank goes on to report the error that led to the abort.
-            let _ = within(ABORT, move || {
-                let communicator = communicator;
-                // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.
-                unsafe { sys::ncclCommAbort(communicator.0) }
-            });
-        }
+        // Whether or not the abort ends in time, this rank goes on to report the error that led to the abort.
+        self.end(sys::ncclCommAbort);
+    }
+
+    /// Gives up the communicator by one of NCCL's two ways, for at most ten seconds; what NCCL says of it is ignored.
+    fn end(&self, way: unsafe fn(ncclComm_t) -> ncclResult_t) {
+        let Some(communicator) = self.communicator.take().map(Sendable) else { return };
+        let _ = within(ABORT, move || {
+            let communicator = communicator;
+            // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.
+            unsafe { way(communicator.0) }
+        });
     }
 }
 
@@ -249,14 +252,7 @@ impl Drop for Nccl {
             self.abort();
         }
         // A failure now has nobody to go to, and must not hold up the end of the process.
-        if let Some(communicator) = self.communicator.take() {
-            let communicator = Sendable(communicator);
-            let _ = within(ABORT, move || {
-                let communicator = communicator;
-                // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.
-                unsafe { sys::ncclCommDestroy(communicator.0) }
-            });
-        }
+        self.end(sys::ncclCommDestroy);
     }
 }
 

@@ -6,31 +6,17 @@ use std::num::NonZeroU64;
 use cudarc::driver::{CudaSlice, DevicePtr};
 
 /// `const T*` of a kernel: a value of a buffer and those behind it, while the buffer lives. `Option` of it is a pointer that may be null.
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct ConstPointer<'a, T>(MutPointer<'a, T>);
 
 /// `T*` of a kernel. Several may point to one buffer: the device alone writes there, in the order of its one stream.
+#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct MutPointer<'a, T> {
     address: NonZeroU64,
     buffer: PhantomData<&'a CudaSlice<T>>,
 }
-
-impl<T> Clone for ConstPointer<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for ConstPointer<'_, T> {}
-
-impl<T> Clone for MutPointer<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for MutPointer<'_, T> {}
 
 /// Where an element of a buffer lies that is read.
 pub(super) fn at<T>(buffer: &CudaSlice<T>, element: usize) -> ConstPointer<'_, T> {

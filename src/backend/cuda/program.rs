@@ -38,8 +38,7 @@ fn declarations() -> impl Iterator<Item = &'static Declaration> {
 fn assertions() -> String {
     let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
                 template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
-    let layouts: String = launch::layouts().chain(layer::layouts()).map(|layout| layout.assertions()).collect();
-    format!("{same}{layouts}{}", constant_assertions())
+    [same, &launch::layouts(), &layer::layouts(), &constant_assertions()].concat()
 }
 
 /// All of `kernels/`, with those of a network's layers, as one program: what NVRTC is given.

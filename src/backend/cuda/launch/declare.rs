@@ -230,39 +230,24 @@ macro_rules! layer_kernels {
 }
 pub(super) use layer_kernels;
 
-/// A struct that Rust and CUDA C++ share, as Rust lays it out.
-pub struct Layout {
-    name: &'static str,
-    size: usize,
-    /// Name and C++ type of each field.
-    fields: Vec<(&'static str, String)>,
+/// C++ that does not compile unless the struct of this name is laid out as Rust lays it out: fields of the same names and types in the same order, and as
+/// many bytes. (NVRTC has no `offsetof`.)
+pub fn assertions(name: &str, size: usize, fields: &[(&str, String)]) -> String {
+    let differs = "is not as in src/backend/cuda";
+    let types = fields.iter().map(|(field, of)| {
+        format!("static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n")
+    });
+    let pairs = fields.windows(2).map(|pair| format!("(const void*)&some.{} < (const void*)&some.{}", pair[0].0, pair[1].0));
+    let in_order = pairs.collect::<Vec<_>>().join(" && ");
+    let layout = format!(
+        "__device__ constexpr bool in_order(const {name}& some) {{ return {in_order}; }}\n\
+         static_assert(in_order({name}{{}}), \"the order of fields in {name} {differs}\");\n\
+         static_assert(sizeof({name}) == {size}, \"the size of {name} {differs}\");\n"
+    );
+    types.chain([layout]).collect()
 }
 
-impl Layout {
-    pub fn new(name: &'static str, size: usize, fields: Vec<(&'static str, String)>) -> Layout {
-        Layout { name, size, fields }
-    }
-
-    /// C++ that does not compile unless the struct of this name is laid out so: fields of the same types in the same order, and as many bytes.
-    /// (NVRTC has no `offsetof`.)
-    pub fn assertions(&self) -> String {
-        let Layout { name, size, fields } = self;
-        let differs = "is not as in src/backend/cuda";
-        let types = fields.iter().map(|(field, of)| {
-            format!("static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n")
-        });
-        let pairs = fields.windows(2).map(|pair| format!("(const void*)&some.{} < (const void*)&some.{}", pair[0].0, pair[1].0));
-        let in_order = pairs.collect::<Vec<_>>().join(" && ");
-        let layout = format!(
-            "__device__ constexpr bool in_order(const {name}& some) {{ return {in_order}; }}\n\
-             static_assert(in_order({name}{{}}), \"the order of fields in {name} {differs}\");\n\
-             static_assert(sizeof({name}) == {size}, \"the size of {name} {differs}\");\n"
-        );
-        types.chain([layout]).collect()
-    }
-}
-
-/// Declares structs that Rust and CUDA C++ share, with the same fields in the same order, and lists their layouts as `layouts()`.
+/// Declares structs that Rust and CUDA C++ share, with the same fields in the same order, and says by `layouts()` how they lie.
 macro_rules! shared_structs {
     ($(
         $(#[$documentation:meta])*
@@ -296,14 +281,10 @@ macro_rules! shared_structs {
             unsafe impl $crate::backend::cuda::gpu::AnyBits for $name {}
         )+
 
-        /// The layouts of this file's structs.
-        pub fn layouts() -> Vec<$crate::backend::cuda::launch::Layout> {
-            use $crate::backend::cuda::launch::{DeviceType, Layout};
-            vec![$(
-                Layout::new(stringify!($name), size_of::<$name>(), vec![
-                    $((stringify!($field), <$type as DeviceType>::name())),+
-                ])
-            ),+]
+        /// C++ that does not compile unless this file's structs are laid out the same there.
+        pub fn layouts() -> String {
+            use $crate::backend::cuda::launch::{DeviceType, assertions};
+            [$(assertions(stringify!($name), size_of::<$name>(), &[$((stringify!($field), <$type as DeviceType>::name())),+])),+].concat()
         }
     };
 }

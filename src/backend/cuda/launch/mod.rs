@@ -3,7 +3,7 @@
 //! layer declares its own (`layer/`).
 //!
 //! A wrong number, order or type of arguments does not compile. A test (`program/tests.rs`) compares every declaration with the kernel's own in
-//! `kernels/`, and [`Layout::assertions`] makes the kernels' compiler compare the structs that both sides share.
+//! `kernels/`, and [`assertions`] makes the kernels' compiler compare the structs that both sides share.
 
 mod convolution;
 mod declare;
@@ -13,7 +13,7 @@ mod layers;
 mod update;
 
 pub(super) use convolution::{ConvolutionShape, OutputMap};
-pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout, blocks, kernels, shared_structs};
+pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, assertions, blocks, kernels, shared_structs};
 pub(super) use gather::MapShape;
 pub(super) use layers::{LayerKernels, convolution_source, dense_source, goes_through_relu, is_unpooled, surrounds_products, uses_tiles};
 pub(super) use update::{Parts, StepNumbers, UpdateRule};
@@ -45,9 +45,9 @@ impl Kernels {
     }
 }
 
-/// The layouts of the structs that are declared here.
-pub(super) fn layouts() -> impl Iterator<Item = Layout> {
-    [convolution::layouts(), gather::layouts(), update::layouts()].into_iter().flatten()
+/// C++ that does not compile unless the structs that are declared here are laid out the same there.
+pub(super) fn layouts() -> String {
+    [convolution::layouts(), gather::layouts(), update::layouts()].concat()
 }
 
 /// C++ to stand behind the kernels: it does not compile unless the constants that both sides have are the same on both.

@@ -16,7 +16,7 @@ mod pool;
 pub(super) use dense::lowered;
 pub(super) use kind::CudaLayer;
 
-use super::launch::{Declaration, Layout};
+use super::launch::Declaration;
 use super::micro_batch::{MicroBatch, Output};
 use super::products::Blas;
 use crate::Result;
@@ -26,9 +26,9 @@ use pass::Pass;
 /// The kernels that kinds of layers declare.
 pub(super) const KERNELS: [&[Declaration]; 4] = [dense::KERNELS, mean::KERNELS, norm::KERNELS, pool::KERNELS];
 
-/// The layouts of the structs that kinds of layers declare.
-pub(super) fn layouts() -> impl Iterator<Item = Layout> {
-    [norm::layouts(), pool::layouts()].into_iter().flatten()
+/// C++ that does not compile unless the structs that kinds of layers declare are laid out the same there.
+pub(super) fn layouts() -> String {
+    [norm::layouts(), pool::layouts()].concat()
 }
 
 /// Dispatches a layer of a [`lowered`] network to the file of its kind.
