@@ -45,7 +45,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("pilot", &["analysis", "config", "network", "optimizer", "readable", "records", "results", "settings"]),
     ("doctor", &["backend", "comm", "data", "error", "exit", "readable", "version"]),
     ("init", &["data", "error", "network", "optimizer", "settings"]),
-    ("arguments", &["config", "data", "exit", "init", "optimizer", "pilot", "progress", "settings", "version"]),
+    ("arguments", &["analysis", "config", "data", "exit", "init", "optimizer", "pilot", "progress", "settings", "version"]),
 ];
 
 /// The folders of `src/analysis`, each with those that it may import. All of these stand above it.

@@ -9,7 +9,7 @@ mod report;
 mod train;
 
 use brief::matches;
-pub use report::{FigureStyle, ReportArguments};
+pub use report::ReportArguments;
 pub use train::{
     ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, Source, StudyArguments,
     Train, completions, manual_pages, supervised,

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::{WIDTH, matches};
+use crate::analysis::Style;
 use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -21,7 +22,7 @@ pub struct ReportArguments {
     pub output: PathBuf,
     /// Figures for a screen, or for a paper: 5.5 and 3.3 inches wide, text of 8 points.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "screen|paper")]
-    pub style: FigureStyle,
+    pub style: Style,
     /// Also the steps to this goal error, as far as evaluations say; may be repeated.
     #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
     pub goals: Vec<f64>,
@@ -37,16 +38,6 @@ pub struct ReportArguments {
     /// Exit with code 8 where there are warnings.
     #[arg(long)]
     pub strict: bool,
-}
-
-/// What a report's figures look like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum FigureStyle {
-    /// A title above, the legend at the right.
-    #[default]
-    Screen,
-    /// 5.5 inches wide, all text of 8 points, no title, the legend below.
-    Paper,
 }
 
 impl ReportArguments {
@@ -117,7 +108,7 @@ mod tests {
             ReportArguments {
                 results: vec!["a.h5".into(), "b.h5".into()],
                 output: "figures".into(),
-                style: FigureStyle::Screen,
+                style: Style::Screen,
                 goals: Vec::new(),
                 live: false,
                 shallue: None,
@@ -126,7 +117,7 @@ mod tests {
             }
         );
         assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
-        assert_eq!(read("a.h5 --style paper").unwrap().style, FigureStyle::Paper);
+        assert_eq!(read("a.h5 --style paper").unwrap().style, Style::Paper);
         assert_eq!(read("a.h5 --goal 0.05 --goal 1e-3").unwrap().goals, [0.05, 1e-3]);
         for none in ["0", "1", "-0.1", "5%", "nan", "inf"] {
             let refused = read(&format!("a.h5 --goal={none}")).unwrap_err();

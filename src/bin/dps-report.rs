@@ -14,11 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use common::{Allocator, leave};
-use dps::analysis::{Options, Report, Style};
-use dps::arguments::{FigureStyle, ReportArguments};
+use dps::analysis::{Options, Report};
+use dps::arguments::ReportArguments;
 use dps::readable::{LINE, shell, shell_path, some, wrapped};
-use dps::{Error, analysis, data, exit, journal, reader, results, storage, streams};
+use dps::{Error, analysis, exit, journal, results, storage, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Between two looks at the files of a study that runs.
@@ -27,14 +26,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Seconds after which a browser loads the page of a study that runs again.
 const REFRESH: u32 = 10;
 
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
 fn main() -> ExitCode {
-    // First of all: a process that reads a file for another does nothing else.
-    if let Some(code) = reader::begin(&[results::READING, data::READING]) {
-        leave(code);
-    }
     common::prepare("dps-report");
     streams::exit_code(run())
 }
@@ -45,14 +37,8 @@ fn run() -> u8 {
         Ok(arguments) => arguments,
         Err(answer) => return streams::usage(&answer),
     };
-    match report(&arguments) {
-        Ok(warnings) if warnings > 0 && arguments.strict => exit::WARNINGS,
-        Ok(_) => exit::DONE,
-        Err(error) => {
-            streams::err(&format!("dps-report: {error}"));
-            error.exit_code()
-        }
-    }
+    let code = |warnings| if warnings > 0 && arguments.strict { exit::WARNINGS } else { exit::DONE };
+    common::finish("dps-report", report(&arguments).map(code))
 }
 
 /// The number of warnings.
@@ -195,11 +181,7 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
             digests.extend(storage::digest(path).ok().map(|digest| (name, digest)));
         }
     }
-    let style = match arguments.style {
-        FigureStyle::Screen => Style::Screen,
-        FigureStyle::Paper => Style::Paper,
-    };
+    let ReportArguments { results: kept, style, goals, claims, .. } = arguments.clone();
     let refresh = arguments.live.then_some(REFRESH);
-    let (kept, claims) = (arguments.results.clone(), arguments.claims.clone());
-    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept, claims, digests })
+    analysis::report(files, &arguments.output, &Options { style, goals, refresh, kept, claims, digests })
 }

@@ -36,11 +36,7 @@ pub trait Kind {
 
     /// Reads the key `name` of `section`, which must be there where it has no default. `None`: a problem was added.
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
-        let wanted = Wanted { expected: self.expected(), example };
-        match default {
-            Some(default) => section.defaulted(name, default, &wanted, |value| self.accept(value)),
-            None => section.required(name, &wanted, |value| self.accept(value)),
-        }
+        section.field(name, default, &Wanted { expected: self.expected(), example }, |value| self.accept(value))
     }
 }
 

@@ -171,10 +171,7 @@ impl<'t, 'p> Section<'t, 'p> {
 
     /// A field that must be there. `None`: a problem was added.
     pub fn required<T>(&mut self, key: &'static str, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        match self.node(key) {
-            Some(node) => self.accept(key, node, wanted, accept),
-            None => self.missing(key, wanted),
-        }
+        self.field(key, None, wanted, accept)
     }
 
     /// Adds the problem that a field is absent, and returns nothing.
@@ -186,11 +183,12 @@ impl<'t, 'p> Section<'t, 'p> {
         None
     }
 
-    /// A field with a default. `None`: a problem was added.
-    pub fn defaulted<T>(&mut self, key: &'static str, default: T, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    /// A field that must be there where it has no default. `None`: a problem was added.
+    pub fn field<T>(&mut self, key: &'static str, default: Option<T>, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
         match self.node(key) {
             Some(node) => self.accept(key, node, wanted, accept),
-            None => Some(default),
+            None if default.is_none() => self.missing(key, wanted),
+            None => default,
         }
     }
 

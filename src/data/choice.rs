@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::config::kind::{Kind, NamedValue};
-use crate::config::names::{Named, names};
+use crate::config::kind::{Kind, NamedValue, OneOf};
+use crate::config::names::names;
 use crate::config::reader::{Section, Wanted};
 use crate::config::tree::{Node, Value};
 use crate::error::short;
@@ -82,7 +82,7 @@ impl Kind for DatasetKind {
     }
 
     fn names(&self) -> Vec<NamedValue> {
-        DatasetName::NAMES.iter().copied().zip(DatasetName::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
+        OneOf::<DatasetName>::any().names()
     }
 
     fn read(&self, name: &'static str, _: &str, _: Option<DatasetChoice>, section: &mut Section<'_, '_>) -> Option<DatasetChoice> {
@@ -135,7 +135,7 @@ fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
         expected: format!("at most {MOST_NAME} letters of a-z, A-Z, 0-9, -, _ and ., and no name of another data set"),
         example: "\"digits\"",
     };
-    let given = table.defaulted("name", None, &wanted, |value| match value {
+    let given = table.field("name", Some(None), &wanted, |value| match value {
         Value::Text(text) if is_name(text) => Some(Some(text.clone())),
         _ => None,
     })?;

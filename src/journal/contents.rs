@@ -120,12 +120,6 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// A journal without records.
-    pub(super) fn beginning(header: Header) -> Contents {
-        let starts = vec![bare_start(&header.started, 0, Ending::First)];
-        Contents { header, starts, ..Contents::default() }
-    }
-
     /// Whether the last start noted that it was stopped.
     pub fn was_stopped(&self) -> bool {
         self.ended == Some(Ending::Stopped)

@@ -44,21 +44,20 @@ impl Journal {
     /// [`Error::Journal`](crate::Error::Journal): the journal is of another configuration (the differing keys are named), of other data
     /// or of another format; it is damaged before its last record; or the file cannot be read or written. The file is then unchanged.
     pub fn open(path: &Path, header: &Header, storage: Arc<dyn Storage>) -> Result<Opened> {
-        let bytes = bytes(path, &*storage)?;
-        let (contents, length, last_checksum) = if bytes.is_empty() {
-            let (bytes, last_checksum) = beginning(header).map_err(|problem| error(path, problem))?;
+        let mut bytes = bytes(path, &*storage)?;
+        let is_new = bytes.is_empty();
+        if is_new {
+            (bytes, _) = beginning(header).map_err(|problem| error(path, problem))?;
+        }
+        let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(path, problem))?;
+        same_study(&contents.header, header).map_err(|problem| error(path, problem))?;
+        if is_new {
             storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))?;
-            let contents = Contents::beginning(header.clone());
-            (contents, bytes.len() as u64, last_checksum)
         } else {
-            let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(path, problem))?;
-            same_study(&contents.header, header).map_err(|problem| error(path, problem))?;
-            let length = bytes.len() as u64 - contents.dropped_bytes;
             // A run that was killed between giving the journal its name and syncing the folder left a name that may not be on the disk.
             storage.sync_folder(folder(path)).map_err(|cause| explain(path, "the journal's name could not be made durable", &cause))?;
-            (contents, length, last_checksum)
-        };
-        let journal = Journal::at(path, &contents, length, last_checksum, storage)?;
+        }
+        let journal = Journal::at(path, &bytes, &contents, last_checksum, storage)?;
         Ok(Opened { journal, contents })
     }
 
@@ -76,11 +75,11 @@ impl Journal {
         storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))
     }
 
-    /// The journal at `path`, which has whole records of `length` bytes.
-    fn at(path: &Path, contents: &Contents, length: u64, last_checksum: u32, storage: Arc<dyn Storage>) -> Result<Journal> {
+    /// The journal at `path`, whose `bytes` say `contents`.
+    fn at(path: &Path, bytes: &[u8], contents: &Contents, last_checksum: u32, storage: Arc<dyn Storage>) -> Result<Journal> {
         let failed = |cause: io::Error| explain(path, "the journal could not be opened for appending", &cause);
         let file = storage.open(path).map_err(failed)?;
-        let torn = contents.dropped_bytes > 0;
+        let (length, torn) = (bytes.len() as u64 - contents.dropped_bytes, contents.dropped_bytes > 0);
         let mut journal = Journal { path: path.to_owned(), file, storage, length, last_checksum, torn };
         journal.mend().map_err(failed)?;
         // A run that was killed between writing its last record and syncing it left one that is read but may not be on the disk.
@@ -106,8 +105,7 @@ impl Journal {
         if !matches!(contents.ended, None | Some(Ending::Stopped)) {
             return Ok(());
         }
-        let length = bytes.len() as u64 - contents.dropped_bytes;
-        Journal::at(&path, &contents, length, last_checksum, storage)?.append(&[Record::End(ending)])
+        Journal::at(&path, &bytes, &contents, last_checksum, storage)?.append(&[Record::End(ending)])
     }
 
     /// What the journal at `path` says, if there is one. Nothing is changed, so the journal of a running study can be read too: a record that is

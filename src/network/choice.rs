@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::names::NetworkName;
 use super::specification::LayerSpec;
-use crate::config::kind::{Kind, NamedValue};
-use crate::config::names::Named;
+use crate::config::kind::{Kind, NamedValue, OneOf};
 use crate::config::reader::{Section, Wanted};
 use crate::config::tree::{Node, Value};
 
@@ -63,7 +62,7 @@ impl Kind for NetworkKind {
     }
 
     fn names(&self) -> Vec<NamedValue> {
-        NetworkName::NAMES.iter().copied().zip(NetworkName::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
+        OneOf::<NetworkName>::any().names()
     }
 
     fn read(&self, name: &'static str, example: &str, _: Option<NetworkChoice>, section: &mut Section<'_, '_>) -> Option<NetworkChoice> {

@@ -30,16 +30,8 @@ attributes! {
         host: String = "name of rank 0's host" => distinct,
         device: String = "what trained" => distinct,
         data_digest: String = "SHA-256 of the data files, hexadecimal" => the_first,
-        started: String = "start of the study, ISO 8601 in UTC" => |mine: &mut String, theirs: &String| {
-            if theirs < mine {
-                mine.clone_from(theirs);
-            }
-        },
-        finished: String = "when the last cell so far was finished, ISO 8601 in UTC" => |mine: &mut String, theirs: &String| {
-            if theirs > mine {
-                mine.clone_from(theirs);
-            }
-        };
+        started: String = "start of the study, ISO 8601 in UTC" => least,
+        finished: String = "when the last cell so far was finished, ISO 8601 in UTC" => most;
         /// Every start of the study, in order of time; none of a file by a program that did not record them.
         starts: Vec<Start>
     }
@@ -64,8 +56,12 @@ pub fn distinct(mine: &mut String, theirs: &str) {
     *mine = texts.into_iter().collect::<Vec<_>>().join("; ");
 }
 
-fn most(mine: &mut u32, theirs: &u32) {
-    *mine = (*mine).max(*theirs);
+fn least<T: Ord + Clone>(mine: &mut T, theirs: &T) {
+    *mine = theirs.clone().min(mine.clone());
+}
+
+fn most<T: Ord + Clone>(mine: &mut T, theirs: &T) {
+    *mine = theirs.clone().max(mine.clone());
 }
 
 /// Joins an attribute that has the same value in all merged parts: the first part's value stays.

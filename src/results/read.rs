@@ -76,7 +76,7 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
     let group = |name: &str| file.group(name).map_err(|_| format!("damaged: it has no group /{name}"));
     let [configuration, environment, workload] = ["configuration", Environment::PATH, WorkloadSummary::PATH].map(group);
     let workload = <WorkloadSummary as Attributes>::read(&*workload?)?.checked()?;
-    let cells = cells(&rows(file, bytes)?, &workload)?;
+    let cells = cells(file, bytes, &workload)?;
     let complete = match u8::read(file, "complete")? {
         0 => false,
         1 => true,
@@ -98,41 +98,21 @@ fn starts(file: &File, bytes: u64) -> Found<Vec<Start>> {
     rows.iter().enumerate().map(start).collect()
 }
 
-/// The rows of all tables of a file.
-struct Rows {
-    cells: Vec<CellRow>,
-    trials: Vec<TrialRow>,
-    /// The values of each row of `trials`.
-    metaparameters: Vec<Metaparameters>,
-    curves: Vec<CurveRow>,
-    /// Empty where no cell is confirmed.
-    confirmations: Vec<ConfirmationRow>,
-    /// Empty where the study measured no smoothness.
-    measurements: Vec<MeasurementRow>,
-}
-
-fn rows(file: &File, bytes: u64) -> Found<Rows> {
-    let cells = table(file, bytes)?;
+/// Reads all tables and puts them together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.
+fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
+    let cell_rows: Vec<CellRow> = table(file, bytes)?;
     let trials: Vec<TrialRow> = table(file, bytes)?;
-    Ok(Rows {
-        cells,
-        metaparameters: metaparameters::read(file, bytes, trials.len())?,
-        trials,
-        curves: table(file, bytes)?,
-        confirmations: optional_table(file, bytes)?,
-        measurements: optional_table(file, bytes)?,
-    })
-}
-
-/// Puts the tables together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.
-fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
-    let (mut trials_left, mut metaparameters_left) = (rows.trials.as_slice(), rows.metaparameters.as_slice());
-    let (mut curves_left, mut measurements_left) = (rows.curves.as_slice(), rows.measurements.as_slice());
-    let mut cells: Vec<Cell> = Vec::with_capacity(rows.cells.len());
+    let metaparameters = metaparameters::read(file, bytes, trials.len())?;
+    let curves: Vec<CurveRow> = table(file, bytes)?;
+    // Not every study confirms cells, or measures smoothness.
+    let (confirmations, measurements) = (optional_table::<ConfirmationRow>(file, bytes)?, optional_table::<MeasurementRow>(file, bytes)?);
+    let (mut trials_left, mut metaparameters_left) = (trials.as_slice(), metaparameters.as_slice());
+    let (mut curves_left, mut measurements_left) = (curves.as_slice(), measurements.as_slice());
+    let mut cells: Vec<Cell> = Vec::with_capacity(cell_rows.len());
     let mut known = HashSet::new();
-    for (row, found) in (0_u32..).zip(&rows.cells) {
+    for (row, found) in (0_u32..).zip(&cell_rows) {
         let damaged = |problem: String| format!("damaged: row {row} of /cells: {problem}");
-        let trials_start = (rows.trials.len() - trials_left.len()) as u64;
+        let trials_start = (trials.len() - trials_left.len()) as u64;
         let (own, others) = trials_left
             .split_at_checked(found.trials as usize)
             .ok_or_else(|| damaged(format!("expected {} trials, found {} left in /trials", found.trials, trials_left.len())))?;
@@ -148,7 +128,7 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
         let test_errors = optional_count(found.test_errors).map_err(damaged)?;
         let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds, confirmations: Vec::new() };
         for (trial_row, &values) in own.iter().zip(values) {
-            let start = (rows.curves.len() - curves_left.len()) as u64;
+            let start = (curves.len() - curves_left.len()) as u64;
             let own = |found: &&MeasurementRow| (found.cell, found.trial) == (row, trial_row.trial);
             let (measured, others) = measurements_left.split_at(measurements_left.iter().take_while(own).count());
             measurements_left = others;
@@ -160,10 +140,10 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
         cells.push(cell);
     }
     let mut known = HashSet::new();
-    for (number, found) in rows.confirmations.iter().enumerate() {
+    for (number, found) in confirmations.iter().enumerate() {
         let damaged = |problem: String| format!("damaged: row {number} of /confirmations: {problem}");
         let cell = cells.get_mut(found.cell as usize).ok_or_else(|| damaged(format!("there is no cell {}", found.cell)))?;
-        let start = (rows.curves.len() - curves_left.len()) as u64;
+        let start = (curves.len() - curves_left.len()) as u64;
         let curve = evaluations(found.curve_length, &mut curves_left, workload).map_err(damaged)?;
         let point = cell.trials.iter().find(|trial| trial.index == found.point);
         let values = point.ok_or_else(|| damaged(format!("its cell has no trial {}", found.point)))?.metaparameters;

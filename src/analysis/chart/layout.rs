@@ -24,12 +24,14 @@ const LETTER: f64 = 0.5;
 const LINE: f64 = 1.2;
 
 /// What a chart looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Style {
-    /// For the page: a title above the panels, the legend among what is drawn where there is room, else above it.
+    /// A title above, the legend at the right.
+    ///
+    /// For the page. The legend is among what is drawn where there is room, else above it.
     #[default]
     Screen,
-    /// For papers: all text of 8 points, no title, the legend below the panels.
+    /// 5.5 inches wide, all text of 8 points, no title, the legend below.
     Paper,
 }
 

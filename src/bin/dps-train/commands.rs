@@ -95,5 +95,5 @@ pub fn supervised(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tr
     if let Err(cause) = listen(false) {
         err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
     }
-    supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(&Err(error)))
+    supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(Err(error)))
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Allocator, leave};
+use common::leave;
 use dps::arguments::{DataCommand, StudyArguments, Train};
 use dps::comm::{self, launcher};
 use dps::data::DatasetName;
@@ -22,23 +22,16 @@ use dps::journal::Journal;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
-use dps::{Result, arguments, data, doctor, exit, init, reader, results, settings, signals, streams};
+use dps::{Result, arguments, data, doctor, exit, init, settings, signals, streams};
 use signal_hook::consts::SIGINT;
 
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
 fn main() -> ExitCode {
-    // First of all: a process that reads a file for another does nothing else.
-    if let Some(code) = reader::begin(&[results::READING, data::READING]) {
-        leave(code);
-    }
+    common::prepare("dps-train");
     // SAFETY: no other thread has started.
     #[cfg(feature = "cuda")]
     unsafe {
         dps::backend::cuda::nccl::leave_buffers_unregistered();
     }
-    common::prepare("dps-train");
     comm::on_abandon(|error| {
         err(&format!("dps-train: {error}"));
         leave(error.exit_code())
@@ -49,7 +42,7 @@ fn main() -> ExitCode {
 /// Does what the command line says; the exit code.
 fn run() -> u8 {
     match Train::read(std::env::args_os()) {
-        Ok(Train::Study(arguments)) if arguments.cells => finish(&commands::list(&arguments)),
+        Ok(Train::Study(arguments)) if arguments.cells => finish(commands::list(&arguments)),
         Ok(Train::Study(arguments)) => measured(&arguments),
         Ok(Train::Confirm(asked)) => measured(&asked.study()),
         Ok(Train::Pilot(asked)) => {
@@ -57,37 +50,37 @@ fn run() -> u8 {
             study::start(asked.shown.form(), |world, mpi| pilot::pilot(&asked, world, &mpi))
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
-        Ok(Train::Init { path, given, data }) => finish(&commands::new_configuration(&path, &given, &data.folder)),
+        Ok(Train::Init { path, given, data }) => finish(commands::new_configuration(&path, &given, &data.folder)),
         Ok(Train::Completions { shell }) => print(&arguments::completions(shell)),
-        Ok(Train::Man { folder: Some(folder) }) => finish(&commands::write_pages(&folder, &arguments::manual_pages())),
+        Ok(Train::Man { folder: Some(folder) }) => finish(commands::write_pages(&folder, &arguments::manual_pages())),
         Ok(Train::Man { folder: None }) => print(&arguments::manual_pages().swap_remove(0).1),
         Ok(Train::Keys { markdown: true, .. }) => print(&settings::markdown_of_keys()),
-        Ok(Train::Keys { name, .. }) => finish(&settings::keys(name.as_deref()).map(|text| out(&text))),
+        Ok(Train::Keys { name, .. }) => finish(settings::keys(name.as_deref()).map(|text| out(&text))),
         Ok(Train::Configs { name: None }) => print(&init::list()),
-        Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
-        Ok(Train::Merge { parts, output, force }) => finish(&commands::merge(parts, &output, force)),
+        Ok(Train::Configs { name: Some(name) }) => finish(init::text(&name).map(out)),
+        Ok(Train::Merge { parts, output, force }) => finish(commands::merge(parts, &output, force)),
         // Each is said; the exit code is that of the first that fails.
         Ok(Train::Status { results, json, progress }) => {
-            let codes: Vec<u8> = results.iter().map(|path| finish(&commands::status(path, json, progress))).collect();
+            let codes: Vec<u8> = results.iter().map(|path| finish(commands::status(path, json, progress))).collect();
             codes.into_iter().find(|&code| code != exit::DONE).unwrap_or(exit::DONE)
         }
-        Ok(Train::Replay(arguments)) => finish(&replay::replay(&arguments)),
+        Ok(Train::Replay(arguments)) => finish(replay::replay(&arguments)),
         Ok(Train::Supervise { results, command, hosts, reach, ask_every, tries }) => {
             let output = match results.map_or_else(|| arguments::supervised(&command), Ok) {
                 Ok(output) => output,
                 Err(answer) => return streams::usage(&answer),
             };
             let hosts = hosts.map(|list| Hosts::read(&list, &reach, Duration::from_secs(ask_every.into()))).transpose();
-            hosts.map_or_else(|error| finish(&Err(error)), |hosts| commands::supervised(&command, hosts.as_ref(), &output, tries))
+            hosts.map_or_else(|error| finish(Err(error)), |hosts| commands::supervised(&command, hosts.as_ref(), &output, tries))
         }
-        Ok(Train::Ended { results, code }) => finish(&Journal::note_end(&results, code, Arc::new(Disk))),
+        Ok(Train::Ended { results, code }) => finish(Journal::note_end(&results, code, Arc::new(Disk))),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data.folder);
             out(&examination.text(gpu));
             examination.exit_code(gpu)
         }
         Ok(Train::Data(DataCommand::Fetch { name: Some(dataset), data })) => {
-            finish(&data::fetch(dataset, &data.folder, &mut |line| err(line)).map(|place| {
+            finish(data::fetch(dataset, &data.folder, &mut |line| err(line)).map(|place| {
                 out(&format!("{dataset} is in {}\n", place.display()));
             }))
         }
@@ -95,7 +88,7 @@ fn run() -> u8 {
             let found = |&name: &DatasetName| if data::locate(name, &data.folder).is_ok() { "  (found)" } else { "" };
             print(&DatasetName::ALL.iter().map(|name| format!("{name}{}\n", found(name))).collect::<String>())
         }
-        Ok(Train::Data(DataCommand::Check { config, set, data })) => finish(&commands::check_data(&config, &set, &data.folder)),
+        Ok(Train::Data(DataCommand::Check { config, set, data })) => finish(commands::check_data(&config, &set, &data.folder)),
         // Under mpirun every rank reads the command line; the first one speaks.
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
@@ -130,12 +123,6 @@ fn listen(launched: bool) -> std::io::Result<()> {
 }
 
 /// The exit code of a result; an error is said.
-fn finish(result: &Result<()>) -> u8 {
-    match result {
-        Ok(()) => exit::DONE,
-        Err(error) => {
-            err(&format!("dps-train: {error}"));
-            error.exit_code()
-        }
-    }
+fn finish(result: Result<()>) -> u8 {
+    common::finish("dps-train", result.map(|()| exit::DONE))
 }
