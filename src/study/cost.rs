@@ -14,19 +14,6 @@ use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 use crate::settings::{Confirm, Race, Study, first_of};
 
-/// What one example costs on a network, and what training it takes of memory.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NetworkCost {
-    /// Parameters of the network, biases included.
-    pub parameters: usize,
-    /// FLOP of a forward pass of one image.
-    pub forward_flop: f64,
-    /// FLOP of a forward and a backward pass of one image.
-    pub training_flop: f64,
-    /// Memory that training takes on each rank.
-    pub memory: Memory,
-}
-
 /// Where a study would run, and on how many examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
@@ -46,6 +33,8 @@ pub struct Site {
     pub lanes: u32,
     /// FLOP a second that training reaches, all ranks together.
     pub flop_per_second: f64,
+    /// Memory that training takes on each rank.
+    pub memory: Memory,
     /// Memory that a rank may take.
     pub limit: MemoryLimit,
 }
@@ -63,8 +52,10 @@ pub struct CostBound {
     pub threshold: u64,
     /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where scores need more than the initial weights.
     dead: Vec<(f64, usize)>,
+    /// Parameters of the network, and FLOP of a forward and a backward pass of one image.
+    parameters: usize,
+    training_flop: f64,
     study: Study,
-    cost: NetworkCost,
     site: Site,
 }
 
@@ -97,8 +88,8 @@ pub struct CellBound {
 
 impl CostBound {
     /// The bound of `study` at `site`.
-    pub fn new(study: &Study, network: &Network, cost: &NetworkCost, site: &Site) -> CostBound {
-        let trials = u64::from(study.grid.trials);
+    pub fn new(study: &Study, network: &Network, site: Site) -> CostBound {
+        let (trials, forward_flop, training_flop) = (u64::from(study.grid.trials), network.forward_flop(), network.training_flop());
         // Products of two 32-bit numbers: neither overflows.
         let trial_steps = trials * u64::from(study.workload.max_steps);
         let evaluations = trials * u64::from(study.workload.max_steps / study.workload.evaluate_every.max(1));
@@ -106,8 +97,8 @@ impl CostBound {
             key,
             trial_steps,
             evaluations,
-            training_flop: trial_steps as f64 * f64::from(key.batch_size) * cost.training_flop,
-            evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
+            training_flop: trial_steps as f64 * f64::from(key.batch_size) * training_flop,
+            evaluation_flop: evaluations as f64 * site.validation_examples as f64 * forward_flop,
         };
         let sparsities = &study.grid.sparsities;
         let sparse = sparsities.iter().filter(|sparsity| **sparsity > 0.0).count();
@@ -118,17 +109,18 @@ impl CostBound {
             let points = u64::from(settings.points) - u64::from(!settings.whole_step);
             let is_measured = |trial: &u32| u64::from(*trial) < first_of(settings.trials, u64::MAX);
             let passes = (measurements * (points + 2) + 2) as f64 * study.trials().filter(is_measured).count() as f64;
-            cells(&study.grid).len() as f64 * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
+            cells(&study.grid).len() as f64 * passes * first_of(settings.examples, site.training_examples) as f64 * training_flop
         });
         CostBound {
             smoothness_flop: measured,
             cells: cells(&study.grid).into_iter().map(cell).collect(),
-            score_flop: Scoring::of(&study.pruning).images(examples, sparse) * trials as f64 * cost.training_flop,
+            score_flop: Scoring::of(&study.pruning).images(examples, sparse) * trials as f64 * training_flop,
             dead: dead_layers(study, network),
             threshold: study.workload.goal_threshold(site.validation_examples),
+            parameters: network.parameters(),
+            training_flop,
             study: study.clone(),
-            cost: *cost,
-            site: site.clone(),
+            site,
         }
     }
 
@@ -165,7 +157,7 @@ impl CostBound {
         let first_evaluation = f64::from(self.study.workload.evaluate_every) * least;
         let of_trial = first_evaluation.max(SHARE_OF_PASS * self.site.training_examples as f64);
         let examples = trials * (1.0 + measured::confirmation(&self.study)) * of_trial;
-        let seconds = examples * self.cost.training_flop / (SHARE_OF_SPEED * self.site.flop_per_second);
+        let seconds = examples * self.training_flop / (SHARE_OF_SPEED * self.site.flop_per_second);
         seconds.is_finite().then_some(seconds)
     }
 
@@ -239,14 +231,14 @@ impl CostBound {
 
 impl fmt::Display for CostBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CostBound { study, cost, site, .. } = self;
+        let CostBound { study, site, .. } = self;
         let workload = &study.workload;
         writeln!(
             f,
             "{} × {} ({} parameters) × {} ({}), goal error {}: errors ≤ {} of {}",
             workload.dataset,
             workload.network,
-            count(cost.parameters as u64),
+            count(self.parameters as u64),
             workload.optimizer,
             workload.schedule,
             workload.goal_error,
@@ -269,11 +261,11 @@ impl fmt::Display for CostBound {
             site.device,
             si(site.flop_per_second, "FLOP/s"),
             study.grid.trials.min(site.lanes),
-            si(cost.memory.bytes as f64, "B"),
-            si(cost.memory.saving as f64, "B"),
+            si(site.memory.bytes as f64, "B"),
+            si(site.memory.saving as f64, "B"),
             site.limit,
         )?;
-        if let Some(problem) = cost.memory.problem(&site.limit) {
+        if let Some(problem) = site.memory.problem(&site.limit) {
             writeln!(f, "{problem}")?;
         }
         if let Some(words) = self.ranks_a_batch() {
@@ -339,12 +331,9 @@ mod tests {
     use crate::network::NetworkName;
     use crate::settings;
 
-    const COST: NetworkCost = NetworkCost {
-        parameters: 62_346,
-        forward_flop: 7.5e6,
-        training_flop: 21.6e6,
-        memory: Memory { bytes: 240_000_000, saving: 300_000_000 },
-    };
+    /// FLOP of an image on Simple-CNN.
+    const FORWARD_FLOP: f64 = 7.5e6;
+    const TRAINING_FLOP: f64 = 21.6e6;
 
     /// The bound of a study whose cost these tests compute by themselves.
     fn small(settings: &[&str]) -> CostBound {
@@ -355,7 +344,7 @@ mod tests {
     fn bound(configuration: &str, settings: &[&str]) -> CostBound {
         let overrides: Vec<Override> = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
         let study = settings::parse("test", configuration, &overrides).unwrap_or_else(|error| panic!("{error}")).study;
-        CostBound::new(&study, &Network::new(NetworkName::SimpleCnn), &COST, &site())
+        CostBound::new(&study, &Network::new(NetworkName::SimpleCnn), site())
     }
 
     #[test]
@@ -378,6 +367,7 @@ mod tests {
             sharing: SHARING,
             lanes: 100,
             flop_per_second: 1e11,
+            memory: Memory { bytes: 240_000_000, saving: 300_000_000 },
             limit: MemoryLimit::NONE,
         }
     }
@@ -390,15 +380,15 @@ mod tests {
         assert_eq!(plan.trial_steps(), 56 * 100 * 40_000);
         assert_eq!(plan.threshold, 120);
         // 100 seeds, one pass over the training set each, whatever the number of cells.
-        assert_eq!(plan.score_flop, 100.0 * 54_000.0 * 21.6e6);
+        assert_eq!(plan.score_flop, 100.0 * 54_000.0 * TRAINING_FLOP);
     }
 
     #[test]
     fn flop_add_up() {
         let plan = small(&[]);
-        let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
-        let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
-        let scores = f64::from(4 * 2_000) * 21.6e6;
+        let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * TRAINING_FLOP;
+        let evaluation = f64::from(6 * 4 * 25 * 6_000) * FORWARD_FLOP;
+        let scores = f64::from(4 * 2_000) * TRAINING_FLOP;
         assert!((plan.flop() / (training + evaluation + scores) - 1.0).abs() < 1e-12);
         assert!((plan.seconds() - plan.flop() / 1e11).abs() < 1e-9);
     }
@@ -421,7 +411,7 @@ mod tests {
             plan(&["grid.sparsities=[0, 0.9]"]),
             plan(&["grid.sparsities=[0.5, 0.9]", "pruning.examples=7"]),
         ];
-        assert_eq!(plans.each_ref().map(|plan| plan.score_flop), [0.0, 4.0 * 100.0 * 21.6e6, 2.0 * 4.0 * 100.0 * 21.6e6]);
+        assert_eq!(plans.each_ref().map(|plan| plan.score_flop), [0.0, 4.0 * 100.0 * TRAINING_FLOP, 2.0 * 4.0 * 100.0 * TRAINING_FLOP]);
         assert!((plans[1].score_seconds() - 8.64 / 2.0).abs() < 1e-9, "{}", plans[1].score_seconds());
         assert!((plans[1].seconds() - (plans[1].flop() - plans[1].score_flop) / 1e11 - 8.64 / 2.0).abs() < 1e-6);
     }

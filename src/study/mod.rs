@@ -21,7 +21,7 @@ mod surroundings;
 
 pub use beginning::Beginning;
 pub use check::check;
-pub use cost::{CellBound, CostBound, NetworkCost, Site};
+pub use cost::{CellBound, CostBound, Site};
 pub use expected::expected;
 pub use layers::layer_table;
 pub use memory::{Memory, Processors};

@@ -20,7 +20,7 @@ pub(super) struct MutPointer<'a, T> {
 
 /// Where an element of a buffer lies that is read.
 pub(super) fn at<T>(buffer: &CudaSlice<T>, element: usize) -> ConstPointer<'_, T> {
-    at_mut(buffer, element).as_const()
+    at_mut(buffer, element).into_const()
 }
 
 /// Where an element of a buffer lies that is written.
@@ -40,7 +40,7 @@ impl<'a, T> MutPointer<'a, T> {
     }
 
     /// This pointer, to read from.
-    pub fn as_const(self) -> ConstPointer<'a, T> {
+    pub fn into_const(self) -> ConstPointer<'a, T> {
         ConstPointer(self)
     }
 

@@ -31,8 +31,7 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     if speaks {
         signals::speak(asked.shown.form() == ProgressForm::Json);
     }
-    // Every rank has this error: rank 0 alone prints it.
-    let refuse = |error: &Error| if speaks { fail(asked.shown.form(), error) } else { error.exit_code() };
+    let refuse = |error: &Error| fail(speaks, asked.shown.form(), error);
     let mut observer = observer(asked, speaks);
     let begun = prepare(asked, world).and_then(|whole| {
         let text = together(world, begin(asked))?;

@@ -7,7 +7,7 @@ use dps::backend::Device;
 use dps::backend::cpu::{SHARING, peak_flop};
 use dps::comm::{Communicator, MemoryLimit};
 use dps::study;
-use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
+use dps::study::{CostBound, Memory, Processors, Site};
 
 use crate::study::{Prepared, threads};
 
@@ -46,12 +46,6 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
             (device, ranks, cuda.sharing(network), cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
     };
-    let cost = NetworkCost {
-        parameters: network.parameters(),
-        forward_flop: network.forward_flop(),
-        training_flop: network.training_flop(),
-        memory,
-    };
     let site = Site {
         training_examples: (facts.training - facts.held_out(study.data.validation_fraction)) as u64,
         validation_examples: validation as u64,
@@ -61,7 +55,8 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
         sharing,
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
+        memory,
         limit,
     };
-    CostBound::new(study, network, &cost, &site)
+    CostBound::new(study, network, site)
 }

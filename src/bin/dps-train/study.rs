@@ -30,13 +30,15 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
         return train(&Single, "none".into());
     }
     let launched = Launched::now();
+    // The first of processes that have not found each other speaks.
+    let lonely = |error: Error| fail(launched.rank == 0, progress, &error);
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
-        return lonely(progress, &launched, &error);
+        return lonely(error);
     }
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
             if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
-                return lonely(progress, &launched, &error);
+                return lonely(error);
             }
             let code = train(world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
@@ -45,7 +47,7 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
             }
             code
         }
-        Err(error) => fail(progress, &error),
+        Err(error) => fail(true, progress, &error),
     }
 }
 
@@ -54,14 +56,9 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
 pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
     let launched = Launched::now();
     if let Err(error) = launched.check(1, None) {
-        return lonely(progress, &launched, &error);
+        return fail(launched.rank == 0, progress, &error);
     }
     train(&Single, "none".into())
-}
-
-/// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
-fn lonely(progress: ProgressForm, launched: &Launched, error: &Error) -> u8 {
-    if launched.rank == 0 { fail(progress, error) } else { error.exit_code() }
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
@@ -71,10 +68,7 @@ pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: 
     if speaks {
         signals::speak(arguments.shown.form() == ProgressForm::Json);
     }
-    // Every rank has this error: rank 0 alone prints it.
-    let refuse = |error: Error| {
-        if speaks { fail(arguments.shown.form(), &error) } else { error.exit_code() }
-    };
+    let refuse = |error: Error| fail(speaks, arguments.shown.form(), &error);
     let prepared = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
@@ -164,30 +158,27 @@ pub fn measure(
             }
             exit::STOPPED
         }
-        // Every rank has this error: rank 0 alone prints it, and all end MPI as usual.
+        // Every rank has this error, and all end MPI as usual.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
-            if speaks {
-                fail(arguments.shown.form(), &error)
-            } else {
-                error.exit_code()
-            }
+            fail(speaks, arguments.shown.form(), &error)
         }
         Err(error) => {
-            let code = fail(arguments.shown.form(), &error);
+            let code = fail(true, arguments.shown.form(), &error);
             world.abort(code.into());
             code
         }
     })
 }
 
-/// Says an error, in the form in which progress is shown. The exit code is the error's.
-pub fn fail(progress: ProgressForm, error: &Error) -> u8 {
-    if progress == ProgressForm::Json {
-        err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
-    } else {
-        err(&format!("dps-train: {error}"));
+/// Says an error, on the rank that speaks, in the form in which progress is shown. The exit code is the error's.
+pub fn fail(speaks: bool, progress: ProgressForm, error: &Error) -> u8 {
+    let code = error.exit_code();
+    match progress {
+        _ if !speaks => {}
+        ProgressForm::Json => err(&serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": code }).to_string()),
+        _ => err(&format!("dps-train: {error}")),
     }
-    error.exit_code()
+    code
 }
 
 /// A study that can be measured.

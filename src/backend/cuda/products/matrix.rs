@@ -45,6 +45,6 @@ impl<P: Copy> Matrix<P> {
 impl<'a> Product<'a> {
     /// This matrix, to read from.
     pub(super) fn operand(self) -> Operand<'a> {
-        self.with(self.at.as_const())
+        self.with(self.at.into_const())
     }
 }

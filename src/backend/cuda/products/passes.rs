@@ -149,7 +149,7 @@ impl Blas {
             let sums = if pooled {
                 let to = at_mut(&self.scratch, lanes * rows * terms);
                 on_chunk!(batch.kernels.unpool(lanes, shape, images, slot as i64, count as i32, gradient, choice, to))?;
-                Matrix::new(to.as_const(), out, rows * out, batch.length * positions * out)
+                Matrix::new(to.into_const(), out, rows * out, batch.length * positions * out)
             } else {
                 Matrix::new(gradient.offset(slot * positions * out), out, batch.images * positions * out, batch.length * positions * out)
             };
