@@ -18,12 +18,15 @@ pub struct Override {
 const DEEPEST: usize = 3;
 
 impl Override {
+    /// By an option, the change of a key to a value.
+    pub fn new(option: impl Into<String>, key: &str, value: impl Into<String>) -> Override {
+        Override { option: option.into(), key: key.to_owned(), value: value.into() }
+    }
+
     /// From the `key=value` of `--set`; a sentence, when there is no `=` or no key before it.
     pub(crate) fn parse(setting: &str) -> Result<Override, String> {
         match setting.split_once('=') {
-            Some((key, value)) if !key.trim().is_empty() => {
-                Ok(Override { option: format!("--set {setting}"), key: key.trim().to_owned(), value: value.trim().to_owned() })
-            }
+            Some((key, value)) if !key.trim().is_empty() => Ok(Override::new(format!("--set {setting}"), key.trim(), value.trim())),
             _ => Err(format!("expected key=value, found \"{}\"; write for example workload.goal_error=0.05", short(setting, 60))),
         }
     }

@@ -80,17 +80,14 @@ impl Facts {
     /// # Errors
     /// [`Error::Data`] where own data are missing, or their headers or labels are not as they should be.
     pub fn of(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result<Facts> {
-        Ok(match choice {
+        match choice {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
                 let [classes, training, test] = [classes, training, test].map(|count| count as usize);
-                Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test }
+                Ok(Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test })
             }
-            DatasetChoice::Own(own) => {
-                let own::Survey { shape, value_bytes, classes, training, validation, test, .. } = own::survey(own, folder, split.layout)?;
-                Facts { shape, value_bytes, classes, training, own_validation: validation, test }
-            }
-        })
+            DatasetChoice::Own(own) => own::survey(own, folder, split.layout).map(|survey| survey.facts),
+        }
     }
 
     /// Validation examples, where that fraction of the training file is held out if there are none of the data's own.

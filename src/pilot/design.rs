@@ -63,7 +63,6 @@ pub fn parts(study: &Study, network: &Network, asked: Asked, folder: &Path, name
         let affordable = (WORK / step).min(f64::from(u32::MAX)) as u32;
         let steps = asked.steps.unwrap_or_else(|| study.workload.max_steps.min(affordable.max(FEWEST_STEPS)));
         let every = (steps / EVALUATIONS).max(1);
-        let change = |(key, value): (&str, String)| Override { option: "dps-train pilot".to_owned(), key: key.to_owned(), value };
         let changes = [
             ("grid.batch_sizes", format!("[{batch_size}]")),
             ("grid.sparsities", format!("[{}]", sparsities.join(", "))),
@@ -81,7 +80,7 @@ pub fn parts(study: &Study, network: &Network, asked: Asked, folder: &Path, name
             steps,
             every,
             trials,
-            overrides: changes.map(change).into(),
+            overrides: changes.map(|(key, value)| Override::new("dps-train pilot", key, value)).into(),
             output: folder.join(format!("{name}-pilot-{batch_size}.h5")),
         }
     };

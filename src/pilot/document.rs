@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn written(key: &str, value: &str, why: &str) -> Written {
-        Written { change: Override { option: String::new(), key: key.to_owned(), value: value.to_owned() }, why: why.to_owned() }
+        Written { change: Override::new("", key, value), why: why.to_owned() }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub fn propose(
 
 /// The configuration with the proposed values.
 fn document(configuration: &Configuration, text: &str, overrides: &[Override], choice: &Choice, parts: &[Part], picture: &Path) -> String {
-    let set = |key: &str, value: String| Override { option: "dps-train pilot".to_owned(), key: key.to_owned(), value };
+    let set = |key: &str, value: String| Override::new("dps-train pilot", key, value);
     let Choice { goal, max_steps, evaluate_every, why, ranges, notes, .. } = choice;
     let [why_goal, why_steps, why_every] = why.clone();
     let mut values: Vec<Written> = overrides.iter().map(|change| Written { change: change.clone(), why: String::new() }).collect();

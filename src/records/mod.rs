@@ -5,14 +5,12 @@
 
 mod cell;
 mod confirmation;
-mod mask;
 mod start;
 mod trial;
 mod wanted;
 
 pub use cell::{Cell, CellKey, best, cells};
 pub use confirmation::{Confirmation, Seeds, Training, median_steps};
-pub use mask::MaskRecord;
 pub use start::{Ending, Start};
-pub use trial::{CurvePoint, Measurement, Status, Trial};
+pub use trial::{CurvePoint, MaskRecord, Measurement, Status, Trial};
 pub use wanted::{Wanted, all_finished, is_confirmed, is_finished, is_searched, keep_wanted};

@@ -1,4 +1,4 @@
-//! What is recorded of a trial: how it ended, its evaluations and its measurements.
+//! What is recorded of a trial: how it ended, its evaluations, its measurements and its mask.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,17 @@ impl Measurement {
     pub fn noise_scale(&self) -> f64 {
         self.variance() / (self.gradient_norm * self.gradient_norm)
     }
+}
+
+/// The mask of a trial's network at one sparsity, where it took seconds to make.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MaskRecord {
+    /// The trial's number.
+    pub seed: u64,
+    /// The sparsity.
+    pub sparsity: f64,
+    /// The kept parameters, in ascending order.
+    pub kept: Vec<u32>,
 }
 
 /// One training run of a cell with one set of metaparameters.

@@ -89,8 +89,7 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Configura
 pub fn recorded(name: &str, text: &str, overrides: &[Override]) -> Result<Configuration> {
     let is_said = |section: &toml::Value| !section.is_table() || section.get("convolutions").is_some();
     let says = |kept: toml::Table| kept.get("execution").is_some_and(is_said);
-    let key = "execution.convolutions".to_owned();
-    let direct = Override { option: key.clone(), key, value: Convolutions::Direct.name().to_owned() };
+    let direct = Override::new("execution.convolutions", "execution.convolutions", Convolutions::Direct.name());
     let filled = if text.parse().is_ok_and(says) { Vec::new() } else { vec![direct] };
     parse_named(name, name.to_owned(), text, &[&filled[..], overrides].concat())
 }

@@ -501,8 +501,7 @@ fn parts_that_disagree_are_named() {
 
 #[test]
 fn overrides_replace_the_file_and_errors_name_the_option() {
-    let batch_sizes =
-        |value: &str| Override { option: "--batch-size 8,8".to_owned(), key: "grid.batch_sizes".to_owned(), value: value.to_owned() };
+    let batch_sizes = |value: &str| Override::new("--batch-size 8,8", "grid.batch_sizes", value);
     let changes = [
         batch_sizes("[8]"),
         set("search.momentum=0.5"),

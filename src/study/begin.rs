@@ -1,22 +1,21 @@
 //! Where a run begins: the files of rank 0, what they say of earlier runs, and where a cell goes on.
 
 use std::path::Path;
+use std::time::SystemTime;
 
-use super::beginning::Beginning;
-use super::files::{Files, Restored, now};
+use super::files::{Beginning, Files, Restored, now};
 use super::place::Place;
-use super::start::this_start;
 use crate::comm::{host_name, processor_model, together};
 use crate::data::Dataset;
 use crate::error::short;
 use crate::journal::{Checkpoint, Partial};
 use crate::network::Network;
 use crate::progress::{Event, Observer};
-use crate::records::{Cell, CellKey, Trial, best};
+use crate::records::{Cell, CellKey, Start, Trial, best};
 use crate::results::{Environment, LONGEST_COMMAND, Results, WorkloadSummary};
-use crate::settings::Configuration;
+use crate::settings::{Configuration, each_once};
 use crate::training::CellState;
-use crate::version::{COMMIT, COMPILER, SOURCE_TREE, VERSION};
+use crate::version::{COMMIT, COMPILER, SOURCE_TREE, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result};
 
 /// Where a run keeps what it measures.
@@ -58,6 +57,38 @@ pub(super) fn open(
         rank: world.rank(),
         problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
     })
+}
+
+/// Bytes that names of hosts may have; names beyond them are left out.
+const NAMES_BYTES: usize = 240;
+
+/// This start, but for its number and the end of the one before; the hosts are known on rank 0. Every rank must call it.
+fn this_start(place: &Place) -> Start {
+    let names_of_ranks = place.world.gather(host_name().as_bytes());
+    let hosts = each_once(names_of_ranks.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Start {
+        began: now.map_or(0, |now| now.as_micros() as u64),
+        ranks: place.world.size() as u32,
+        threads: place.threads as u32,
+        hosts: hosts.len() as u32,
+        host_names: names(&hosts),
+        program: VERSION_AND_COMMIT.into(),
+        ..Start::default()
+    }
+}
+
+/// The names with commas between, those that fit.
+fn names(hosts: &[String]) -> String {
+    let mut text = String::new();
+    for name in hosts {
+        if text.len() + name.len() > NAMES_BYTES {
+            return text + ", …";
+        }
+        text += if text.is_empty() { "" } else { ", " };
+        text += name;
+    }
+    text
 }
 
 /// Where a cell goes on.
@@ -152,5 +183,18 @@ pub(super) fn no_cells(
         },
         cells: Vec::new(),
         complete: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_names_are_cut_between_two() {
+        let hosts: Vec<String> = (0..100).map(|number| format!("node{number}")).collect();
+        let text = names(&hosts);
+        assert!(text.starts_with("node0, node1, ") && text.ends_with(", …") && text.len() < 255, "{text}");
+        assert_eq!(names(&hosts[..2]), "node0, node1");
     }
 }

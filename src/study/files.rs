@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::beginning::Beginning;
 use super::check::check_length;
 use super::place::Place;
 use super::possible::Possible;
@@ -24,6 +23,19 @@ use crate::storage::Storage;
 use crate::training::{CellState, Scored};
 use crate::version::{COMMIT, VERSION};
 use crate::{Error, Result, signals};
+
+/// What a run begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning<'a> {
+    /// What an earlier run left, if there was one.
+    Journal,
+    /// Nothing: the files of an earlier run are moved aside.
+    Fresh,
+    /// The cells of a result file, where no earlier run left a journal.
+    Results(&'a Path),
+    /// The cells of a result file, where no earlier run left a journal. They are confirmed, and no other cells are measured.
+    Confirmed(&'a Path),
+}
 
 /// Everything a study keeps on disk while it runs.
 pub(super) struct Files {

@@ -1,7 +1,6 @@
 //! The study as a whole: its cost, its files, its status, the run over all of its cells, and a trial of it again.
 
 mod begin;
-mod beginning;
 mod check;
 mod confirm;
 mod cost;
@@ -15,14 +14,13 @@ mod place;
 mod possible;
 mod replay;
 mod run;
-mod start;
 mod status;
 mod surroundings;
 
-pub use beginning::Beginning;
 pub use check::check;
 pub use cost::{CellBound, CostBound, Site};
 pub use expected::expected;
+pub use files::Beginning;
 pub use layers::layer_table;
 pub use memory::{Memory, Processors};
 pub use place::Place;

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::begin::{RunFiles, begin_from, no_cells, open};
-use super::beginning::Beginning;
 use super::check::check;
 use super::confirm::{Asked, confirm};
 use super::driver::{Driver, Forecasting};
-use super::files::Restored;
+use super::files::{Beginning, Restored};
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};

@@ -9,35 +9,31 @@ use crate::settings::{Smoothness, first_of};
 /// Which trials are measured, when and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
-    every: u32,
-    start: bool,
-    trials: u64,
-    points: u32,
-    whole_step: bool,
+    settings: Smoothness,
+    /// Training examples that are measured on.
     examples: usize,
 }
 
 impl Probe {
     /// The probe of these settings for a training set of `training_examples`.
     pub fn new(settings: &Smoothness, training_examples: usize) -> Probe {
-        let Smoothness { every, start, trials, points, whole_step, examples } = *settings;
-        let (trials, examples) = (first_of(trials, u64::MAX), first_of(examples, training_examples as u64) as usize);
-        Probe { every, start, trials, points, whole_step, examples }
+        Probe { settings: *settings, examples: first_of(settings.examples, training_examples as u64) as usize }
     }
 
     /// Whether a trial is measured at all.
     pub fn measures(&self, trial: usize) -> bool {
-        (trial as u64) < self.trials
+        (trial as u64) < first_of(self.settings.trials, u64::MAX)
     }
 
     /// Whether the step that follows `step` steps is measured: it ends at a multiple of the settings' steps, or it is the first one and asked for.
     pub fn is_due(&self, step: u32) -> bool {
-        step % self.every == self.every - 1 || self.start && step == 0
+        step % self.settings.every == self.settings.every - 1 || self.settings.start && step == 0
     }
 
     /// Where steps taken in one go from `step` to `end` must pause: a measured step is taken alone.
     pub fn pause(&self, step: u32, end: u32) -> u32 {
-        if self.is_due(step) { step + 1 } else { (step - step % self.every).saturating_add(self.every - 1).min(end) }
+        let every = self.settings.every;
+        if self.is_due(step) { step + 1 } else { (step - step % every).saturating_add(every - 1).min(end) }
     }
 
     /// How often [`Probe::measure`] asks whether to go on, at most: before each pass over the examples but the first.
@@ -47,7 +43,7 @@ impl Probe {
 
     /// Points of a step that its start is compared with.
     fn compared(&self) -> u32 {
-        self.points - u32::from(!self.whole_step)
+        self.settings.points - u32::from(!self.settings.whole_step)
     }
 
     /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
@@ -72,7 +68,7 @@ impl Probe {
         let (here, loss) = backend.gradient(weights, self.examples)?;
         let mut greatest = f64::NEG_INFINITY;
         for point in (1..=self.compared()).filter(|_| next.is_some()) {
-            let share = f64::from(point) / f64::from(self.points);
+            let share = f64::from(point) / f64::from(self.settings.points);
             let moved = |(&w, &to): (&f32, &f32)| (f64::from(w) + share * (f64::from(to) - f64::from(w))) as f32;
             let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();
             go_on()?;

@@ -133,10 +133,9 @@ fn named(config: &Path, ending: &str) -> OsString {
 impl StudyArguments {
     /// What the command line changes in the configuration: `--set` in order, then the options that have a name of their own.
     pub fn overrides(&self) -> Vec<Override> {
-        let list = |option: &str, key: &str, values: &[String]| Override {
-            option: format!("{option} {}", values.join(",")),
-            key: key.to_owned(),
-            value: toml::Value::Array(values.iter().map(|value| literal(value)).collect()).to_string(),
+        let list = |option: &str, key: &str, values: &[String]| {
+            let array = toml::Value::Array(values.iter().map(|value| literal(value)).collect());
+            Override::new(format!("{option} {}", values.join(",")), key, array.to_string())
         };
         let mut overrides = self.set.clone();
         overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", &self.batch_size)));
@@ -189,7 +188,7 @@ impl ExecutionArguments {
 
 /// The change of a key that an option names.
 fn set(option: &str, key: &str, value: &str) -> Override {
-    Override { option: format!("{option} {value}"), key: key.to_owned(), value: literal(value).to_string() }
+    Override::new(format!("{option} {value}"), key, literal(value).to_string())
 }
 
 /// A word of the command line as TOML: a number if it is one, else text for the configuration's rules to refuse by name.

@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::arithmetic::Arithmetic;
 use super::check::Doing;
 use super::dataset::Selection;
 use super::device::Cuda;
+use super::gpu::Arithmetic;
 use super::gradients::LeafGradients;
 use super::lanes::CudaLanes;
 use super::model::Model;

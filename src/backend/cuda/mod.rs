@@ -6,7 +6,6 @@
 //! the question whether it is there.
 
 mod alias;
-mod arithmetic;
 mod buffers;
 mod cache;
 mod check;
@@ -34,8 +33,8 @@ mod sharing;
 mod step;
 mod workspace;
 
-pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
+pub use gpu::Arithmetic;
 pub use layer::kernels;
 pub use program::{architectures, compile_ahead, source};

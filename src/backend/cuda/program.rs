@@ -5,10 +5,9 @@ use std::ffi::CString;
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::{Ptx, sys};
 
-use super::arithmetic::Arithmetic;
 use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
-use super::gpu::Gpu;
+use super::gpu::{Arithmetic, Gpu};
 use super::launch::{self, Declaration, Kernels, constant_assertions};
 use super::layer::{self, lowered};
 use super::libraries::{Library, find as find_library};

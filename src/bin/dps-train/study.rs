@@ -237,7 +237,7 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<se
     if asked.study.confirm.is_some() || arguments.source == Source::Results {
         return Ok(asked);
     }
-    let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
+    let default = Override::new("confirm", "confirm", "{}");
     settings::recorded(&name, &text, &[&[default], &overrides[..]].concat())
 }
 

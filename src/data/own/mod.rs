@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use self::find::Places;
 pub use self::hdf5::READING;
 use self::place::ArrayPlace;
-use super::{Examples, ImageShape};
+use super::{Examples, Facts, ImageShape};
 use crate::data::choice::OwnDataset;
 use crate::data::section::DataLayout;
 use crate::{Error, Result};
@@ -34,13 +34,7 @@ pub(super) struct Own {
 
 /// What the headers and the labels say.
 pub(super) struct Survey {
-    pub shape: ImageShape,
-    pub value_bytes: usize,
-    pub classes: usize,
-    pub training: usize,
-    /// Examples of a validation set of its own.
-    pub validation: Option<usize>,
-    pub test: usize,
+    pub facts: Facts,
     /// Each array that is used, and what it is.
     pub arrays: Vec<(String, String)>,
     /// Arrays that are not.
@@ -80,17 +74,15 @@ pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>
     let classes = classes(&places.training[1], &all_labels.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut counts = all_labels.iter().map(Vec::len);
     let (shape, value_bytes) = sets[0];
-    Ok(Survey {
+    let facts = Facts {
         shape,
         value_bytes,
         classes,
         training: counts.next().unwrap_or(0),
-        validation: places.validation.as_ref().and_then(|_| counts.next()),
+        own_validation: places.validation.as_ref().and_then(|_| counts.next()),
         test: counts.next().unwrap_or(0),
-        arrays,
-        unused: places.unused.iter().map(|place| place.shown(&files)).collect(),
-        files,
-    })
+    };
+    Ok(Survey { facts, arrays, unused: places.unused.iter().map(|place| place.shown(&files)).collect(), files })
 }
 
 /// Reads everything.

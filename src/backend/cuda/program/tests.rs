@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Target, declarations, source};
-use crate::backend::cuda::arithmetic::Arithmetic;
+use crate::backend::cuda::gpu::Arithmetic;
 use crate::network::{Network, NetworkName};
 
 /// A kernel of `kernels/`: its launch bounds' threads, and names and types of its parameters.
