@@ -4,10 +4,12 @@ use clap::Command;
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
-/// Completions of all the programs' command lines for a shell.
-pub(super) fn completions(programs: Vec<Command>, shell: Shell) -> String {
+use super::train::programs;
+
+/// Completions of both programs' command lines for a shell.
+pub fn completions(shell: Shell) -> String {
     let mut text = Vec::new();
-    for mut program in programs {
+    for mut program in programs() {
         let name = program.get_name().to_owned();
         let begin = text.len();
         generate(shell, &mut program, name.clone(), &mut text);
@@ -22,10 +24,10 @@ pub(super) fn completions(programs: Vec<Command>, shell: Shell) -> String {
 }
 
 /// A manual page for each program and each of its commands: the file's name, and the page in roff.
-pub(super) fn pages(programs: Vec<Command>) -> Vec<(String, String)> {
+pub fn manual_pages() -> Vec<(String, String)> {
     let mut found = Vec::new();
-    for mut program in programs {
-        program = program.disable_help_subcommand(true);
+    for program in programs() {
+        let mut program = program.disable_help_subcommand(true);
         program.build();
         collect(&program, program.get_name(), &mut found);
     }

@@ -18,13 +18,6 @@ impl From<[usize; 3]> for ImageShape {
     }
 }
 
-impl From<ImageShape> for [usize; 3] {
-    /// Rows, columns and channels.
-    fn from(shape: ImageShape) -> Self {
-        [shape.height, shape.width, shape.channels]
-    }
-}
-
 impl ImageShape {
     /// Values of one image: height × width × channels.
     pub fn values(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The rules by which a pilot's curves decide what is proposed. docs/pilot.md states them, with the constants of this file.
 
-use super::corner::Corner;
+use super::corner::{Corner, least_within};
 use crate::analysis::share;
 use crate::optimizer::{Metaparameter, Range, Scale, Setting};
 use crate::readable::{count, some};
@@ -87,7 +87,7 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
         }
         hardest = hardest.max(errors);
     }
-    let before = |corner: &Corner| corner.curves.iter().filter_map(|curve| curve.least_within(EARLIEST * f64::from(corner.steps))).min();
+    let before = |corner: &Corner| corner.curves.iter().filter_map(|curve| least_within(curve, EARLIEST * f64::from(corner.steps))).min();
     let easiest = corners.iter().filter_map(before).min().unwrap_or(u32::MAX);
     let (goal, threshold) = rounded(study, hardest, easiest, examples);
 

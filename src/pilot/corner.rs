@@ -1,7 +1,6 @@
 //! The curves of a pilot.
 
-use crate::optimizer::Metaparameters;
-use crate::records::{CellKey, CurvePoint, Trial};
+use crate::records::{CellKey, Trial};
 use crate::results::Results;
 
 /// A corner of the study's grid: an extreme batch size at an extreme sparsity.
@@ -11,69 +10,48 @@ pub struct Corner {
     pub key: CellKey,
     /// Steps of each curve.
     pub steps: u32,
-    /// The curves, by the number of their trial.
-    pub curves: Vec<Curve>,
-}
-
-/// Validation errors along one training.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Curve {
-    /// The number of its trial, and of its Sobol point.
-    pub trial: u32,
-    /// Metaparameters of the training.
-    pub metaparameters: Metaparameters,
-    /// Steps taken, and the errors on the whole validation set. It ends early where the loss became NaN or infinite.
-    pub points: Vec<(u32, u32)>,
+    /// The trials, by number, each with its evaluations on the whole validation set alone. They end early where the loss became NaN or infinite.
+    pub curves: Vec<Trial>,
 }
 
 /// The corners in the results of a pilot's studies.
 pub fn corners(results: &[Results]) -> Vec<Corner> {
     let of = |results: &Results| {
-        let examples = results.workload.validation_examples;
-        let curve = |trial: &Trial| {
-            let whole = |point: &&CurvePoint| point.examples == examples;
-            Curve {
-                trial: trial.index,
-                metaparameters: trial.metaparameters,
-                points: trial.curve.iter().filter(whole).map(|point| (point.step, point.errors)).collect(),
-            }
+        let (examples, steps) = (results.workload.validation_examples, results.workload.max_steps);
+        let whole = |mut trial: Trial| {
+            trial.curve.retain(|point| point.examples == examples);
+            trial
         };
-        let steps = results.workload.max_steps;
-        results
-            .cells
-            .iter()
-            .map(|cell| Corner { key: cell.key, steps, curves: cell.trials.iter().map(curve).collect() })
-            .collect::<Vec<_>>()
+        let cells = results.cells.clone().into_iter();
+        cells.map(|cell| Corner { key: cell.key, steps, curves: cell.trials.into_iter().map(whole).collect() }).collect::<Vec<_>>()
     };
     results.iter().flat_map(of).collect()
 }
 
-impl Curve {
-    /// The first evaluation with at most so many errors.
-    pub fn reaches(&self, errors: u32) -> Option<u32> {
-        self.points.iter().find(|point| point.1 <= errors).map(|point| point.0)
-    }
+/// The first evaluation of a curve with at most so many errors.
+fn reaches(curve: &Trial, errors: u32) -> Option<u32> {
+    curve.curve.iter().find(|point| point.errors <= errors).map(|point| point.step)
+}
 
-    /// The fewest errors of all evaluations within so many steps.
-    pub fn least_within(&self, steps: f64) -> Option<u32> {
-        self.points.iter().filter(|point| f64::from(point.0) <= steps).map(|point| point.1).min()
-    }
+/// The fewest errors of all evaluations of a curve within so many steps.
+pub fn least_within(curve: &Trial, steps: f64) -> Option<u32> {
+    curve.curve.iter().filter(|point| f64::from(point.step) <= steps).map(|point| point.errors).min()
 }
 
 impl Corner {
     /// The curve that first has at most so many errors, the one with the lower number of two, and when.
-    pub fn best(&self, errors: u32) -> Option<(&Curve, u32)> {
-        self.curves.iter().filter_map(|curve| Some((curve, curve.reaches(errors)?))).min_by_key(|(curve, steps)| (*steps, curve.trial))
+    pub fn best(&self, errors: u32) -> Option<(&Trial, u32)> {
+        self.curves.iter().filter_map(|curve| Some((curve, reaches(curve, errors)?))).min_by_key(|(curve, steps)| (*steps, curve.index))
     }
 
     /// How many curves ever have at most so many errors.
     pub fn reaching(&self, errors: u32) -> usize {
-        self.curves.iter().filter(|curve| curve.reaches(errors).is_some()).count()
+        self.curves.iter().filter(|curve| reaches(curve, errors).is_some()).count()
     }
 
     /// The most errors that the `number` best curves come down to, from 1; none where fewer have any evaluation.
     pub fn reached_by(&self, number: usize) -> Option<u32> {
-        let mut least: Vec<u32> = self.curves.iter().filter_map(|curve| curve.least_within(f64::INFINITY)).collect();
+        let mut least: Vec<u32> = self.curves.iter().filter_map(|curve| least_within(curve, f64::INFINITY)).collect();
         least.sort_unstable();
         least.get(number.checked_sub(1)?).copied()
     }

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::choice::{Choice, choose};
-use super::corner::{Corner, Curve, corners};
+use super::corner::{Corner, corners};
 use super::design::Part;
 use super::document::{Written, changed};
 use crate::analysis::{Chart, Whole, whole_curves};
 use crate::config::Override;
 use crate::optimizer::{Metaparameter, Range, range_as_toml};
 use crate::readable::{LINE, aligned, count, digits, some, wrapped};
+use crate::records::Trial;
 use crate::results::Results;
 use crate::settings::{self, Configuration};
 
@@ -99,13 +100,13 @@ fn toml(Range { min, max, scale }: &Range) -> String {
 }
 
 /// A curve's metaparameters that differ among the curves of a corner, in words.
-fn words(corner: &Corner, curve: &Curve) -> String {
+fn words(corner: &Corner, curve: &Trial) -> String {
     let differs = |name: Metaparameter| corner.curves.iter().any(|other| other.metaparameters.get(name) != curve.metaparameters.get(name));
     let word = |(name, value): (Metaparameter, f64)| {
         format!("{} {}", name.label(), if name.is_whole() { name.show(value) } else { digits(value, 3) })
     };
     let words: Vec<String> = curve.metaparameters.iter().filter(|(name, _)| differs(*name)).map(word).collect();
-    if words.is_empty() { format!("point {}", curve.trial) } else { words.join(", ") }
+    if words.is_empty() { format!("point {}", curve.index) } else { words.join(", ") }
 }
 
 /// How the title of a pilot's picture ends.
@@ -117,12 +118,12 @@ fn chart(name: &str, corners: &[Corner], examples: u32, choice: Option<&Choice>)
     let whole = |corner: &Corner| {
         let best = choice.and_then(|choice| {
             let (best, steps) = corner.best(choice.threshold)?;
-            let place = corner.curves.iter().position(|curve| curve.trial == best.trial)?;
-            let errors = best.points.iter().find(|point| point.0 == steps)?.1;
+            let place = corner.curves.iter().position(|curve| curve.index == best.index)?;
+            let errors = best.curve.iter().find(|point| point.step == steps)?.errors;
             Some((place, (f64::from(steps), error(errors))))
         });
-        let curve = |curve: &Curve| {
-            let points = curve.points.iter().map(|&(step, errors)| (f64::from(step), error(errors))).collect();
+        let curve = |curve: &Trial| {
+            let points = curve.curve.iter().map(|point| (f64::from(point.step), error(point.errors))).collect();
             (points, words(corner, curve))
         };
         Whole { key: corner.key, curves: corner.curves.iter().map(curve).collect(), best }

@@ -127,7 +127,7 @@ pub(super) struct Nearness {
     threshold: u32,
     examples: usize,
     /// Fewest errors, and whether all of them were counted.
-    best: Option<(u32, bool)>,
+    pub best: Option<(u32, bool)>,
 }
 
 impl Nearness {
@@ -144,11 +144,6 @@ impl Nearness {
             }
             _ => {}
         }
-    }
-
-    /// Fewest errors, and whether all of them were counted.
-    pub(super) fn best(&self) -> Option<(u32, bool)> {
-        self.best
     }
 
     /// `12.3 %`, or `at least 12.3 %` where it is a bound.

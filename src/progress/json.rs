@@ -13,8 +13,7 @@ pub(super) struct Json(Nearness);
 impl Observer for Json {
     fn event(&mut self, event: &Event) {
         self.0.notice(event);
-        let best = self.0.best().map(|(errors, _)| errors);
-        let is_bound = self.0.best().map(|(_, counted)| !counted);
+        let (best, is_bound) = self.0.best.map(|(errors, counted)| (errors, !counted)).unzip();
         let line = match event {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => json!({
                 "event": "study", "name": name, "device": device, "ranks": ranks, "cells": cells, "done": done, "trials": trials,

@@ -18,16 +18,10 @@ pub(super) struct Lines {
     nearness: Nearness,
 }
 
-impl Default for Lines {
-    fn default() -> Self {
-        Lines { last: Instant::now(), cells: 0, finished: 0, verbose: false, nearness: Nearness::default() }
-    }
-}
-
 impl Lines {
-    /// Lines that show each evaluation, too.
-    pub(super) fn verbose() -> Lines {
-        Lines { verbose: true, ..Lines::default() }
+    /// Lines that show each evaluation, too, where they are `verbose`.
+    pub(super) fn new(verbose: bool) -> Lines {
+        Lines { last: Instant::now(), cells: 0, finished: 0, verbose, nearness: Nearness::default() }
     }
 }
 

@@ -53,14 +53,14 @@ impl Observer for Silent {
 /// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
 pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dyn Observer> {
     let observer: Box<dyn Observer> = match progress {
-        ProgressForm::Auto if verbose => Box::new(lines::Lines::verbose()),
+        ProgressForm::Auto if verbose => Box::new(lines::Lines::new(true)),
         ProgressForm::None => Box::new(Silent),
         ProgressForm::Json => Box::new(json::Json::default()),
         ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
         ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None)),
         ProgressForm::Auto => match terminal::of_launcher() {
             Some(found) => Box::new(bar::Bar::new(Some(found))),
-            None => Box::new(lines::Lines::default()),
+            None => Box::new(lines::Lines::new(false)),
         },
     };
     if verbose { observer } else { Box::new(Brief(observer)) }

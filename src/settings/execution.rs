@@ -4,7 +4,6 @@ use super::race::{Race, RaceLength};
 use crate::config::key::{flag, key, name};
 use crate::config::kind::Whole;
 use crate::config::names::names;
-use crate::config::reader::Section;
 use crate::config::section::section;
 
 /// Threads of a rank at most.
@@ -105,9 +104,4 @@ names! {
         /// capability 8.0.
         Split = "split",
     }
-}
-
-/// Reads the section.
-pub(super) fn read(mut section: Section) -> Option<Execution> {
-    Draft::read(&mut section).complete()
 }

@@ -88,7 +88,7 @@ pub(super) fn read(table: &Table) -> Result<Study, Vec<String>> {
         let data = data::read(root.section("data", None), workload.dataset.as_ref());
         let smoothness = smoothness::read(root.section("smoothness", None));
         let confirm = confirm::read(root.section("confirm", None));
-        let execution = execution::read(root.section("execution", None));
+        let execution = execution::Draft::read(&mut root.section("execution", None)).complete();
         (|| {
             Some(Study {
                 workload: workload.complete()?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::Facts;
+use crate::data::{Facts, ImageShape};
 use crate::network::Network;
 use crate::pruning::kept_parameters;
 use crate::settings::Configuration;
@@ -17,7 +17,8 @@ pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Arc<Network
     let refuse = |problems| Error::Configuration { path: configuration.source.clone(), problems };
     check_length(configuration, &configuration.text)?;
     facts.check_split(study.data.validation_fraction).map_err(|problem| refuse(vec![problem]))?;
-    let network = Network::of(&study.workload.network, facts.shape.into(), facts.classes);
+    let ImageShape { height, width, channels } = facts.shape;
+    let network = Network::of(&study.workload.network, [height, width, channels], facts.classes);
     let network = network.map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
     let parameters = network.parameters();

@@ -211,9 +211,7 @@ impl CostBound {
         ]);
         rows
     }
-}
 
-impl CostBound {
     /// How many ranks share a batch, from which batch size on; nothing of a single rank.
     fn ranks_a_batch(&self) -> Option<String> {
         let CostBound { study, site, .. } = self;

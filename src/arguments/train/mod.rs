@@ -9,4 +9,5 @@ pub use options::{
     ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, Source, StudyArguments,
     Train,
 };
-pub use reading::{completions, manual_pages, supervised};
+pub(super) use reading::programs;
+pub use reading::supervised;

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
-use clap_complete::Shell;
 
 use super::options::{
     BRIEF, ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, Source, StudyArguments, Train, manual,
 };
-use crate::arguments::{ReportArguments, manual as made, matches, report};
+use crate::arguments::{ReportArguments, matches, report};
 use crate::config::Override;
 use crate::progress::ProgressForm;
 
@@ -59,16 +58,6 @@ fn of_file(config: PathBuf, study: StudyArguments) -> Result<StudyArguments, cla
     }
     let source = if is_of_results { Source::Results } else { Source::Configuration };
     Ok(StudyArguments { config, source, ..study })
-}
-
-/// Completions of both programs' command lines for a shell.
-pub fn completions(shell: Shell) -> String {
-    made::completions(programs(), shell)
-}
-
-/// A manual page for each program and each of its commands: the file's name, and the page in roff.
-pub fn manual_pages() -> Vec<(String, String)> {
-    made::pages(programs())
 }
 
 /// Options by which other programs go on.
@@ -202,7 +191,7 @@ fn literal(word: &str) -> toml::Value {
 }
 
 /// The command lines of the programs with all that help leaves out.
-fn programs() -> Vec<Command> {
+pub fn programs() -> Vec<Command> {
     let shown = |argument: Arg| if argument.get_id() == "more" { argument } else { argument.hide(false) };
     let train = Line::command().after_help(manual()).mut_args(shown).mut_subcommands(|command| command.hide(false));
     vec![train, ReportArguments::command().after_help(report::manual())]

@@ -7,8 +7,8 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::options::Line;
-use super::{DataCommand, DataFolder, StudyArguments, Train, completions, manual_pages, supervised};
-use crate::arguments::ReportArguments;
+use super::{DataCommand, DataFolder, StudyArguments, Train, supervised};
+use crate::arguments::{ReportArguments, completions, manual_pages};
 use crate::data::DatasetName;
 use crate::init::Given;
 use crate::optimizer::OptimizerName;

@@ -141,11 +141,6 @@ impl Gpu {
         self.stream.clone_htod(values).doing("take data")
     }
 
-    /// Host memory that the device can write at any time, at least one element.
-    pub fn pinned(&self, len: usize) -> Result<PinnedHostSlice<i32>> {
-        pinned(&self.context, len)
-    }
-
     /// A copy of `len` elements from `from` on the host. It comes in pieces through pinned memory: a copy to other memory waits for the GPU,
     /// without the deadline.
     pub fn download<T: DeviceRepr + Default + Copy>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
@@ -223,7 +218,7 @@ impl Gpu {
 }
 
 /// Host memory that the device can write at any time, at least one element.
-fn pinned<T: AnyBits + ValidAsZeroBits>(context: &Arc<CudaContext>, len: usize) -> Result<PinnedHostSlice<T>> {
+pub(super) fn pinned<T: AnyBits + ValidAsZeroBits>(context: &Arc<CudaContext>, len: usize) -> Result<PinnedHostSlice<T>> {
     // Not write-combined, which is slow to read.
     // SAFETY: nothing is read from the memory before it is filled below.
     let mut memory = unsafe { context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")?;

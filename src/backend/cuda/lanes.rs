@@ -5,7 +5,7 @@ use std::ops::Range;
 use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 
 use super::check::{Doing, refuse};
-use super::gpu::Gpu;
+use super::gpu::{Gpu, pinned};
 use super::launch::{Kernels, StepNumbers, UpdateRule};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use crate::Result;
@@ -142,7 +142,7 @@ impl CudaLanes {
             seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
             kept_count: gpu.upload(&counts)?,
             report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
-            pinned: gpu.pinned(2 * known.len())?,
+            pinned: pinned(&gpu.context, 2 * known.len())?,
             identity: gpu.upload(&(0..known.len() as i32).collect::<Vec<_>>())?,
             graph: None,
             known,

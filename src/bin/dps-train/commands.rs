@@ -1,4 +1,4 @@
-//! The commands that look at studies, or prepare or supervise them, without training.
+//! The commands that look at studies, or prepare or supervise them, without training. A command gives the text that it prints, or its exit code.
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Read};
@@ -8,32 +8,30 @@ use dps::arguments::StudyArguments;
 use dps::config::Override;
 use dps::init::{self, Given};
 use dps::readable::some;
-use dps::streams::{err, out, prompt};
+use dps::streams::{err, prompt};
 use dps::supervise::{self, Hosts};
 use dps::{Error, Result, data, journal, records, results, settings, study};
 
-use crate::{finish, listen};
+use crate::{common, listen};
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
 
 /// The cells of a study, numbered as they are measured, and the trials of each.
-pub fn list(arguments: &StudyArguments) -> Result<()> {
+pub fn list(arguments: &StudyArguments) -> Result<String> {
     let study = settings::load(&arguments.config, &arguments.overrides())?.study;
     let lines = records::cells(&study.grid).into_iter().enumerate();
-    out(&lines.map(|(index, key)| format!("{index} {} {} {}\n", key.batch_size, key.sparsity, study.grid.trials)).collect::<String>());
-    Ok(())
+    Ok(lines.map(|(index, key)| format!("{index} {} {} {}\n", key.batch_size, key.sparsity, study.grid.trials)).collect())
 }
 
 /// Says what the data of a study are.
-pub fn check_data(path: &Path, overrides: &[Override], data: &Path) -> Result<()> {
+pub fn check_data(path: &Path, overrides: &[Override], data: &Path) -> Result<String> {
     let study = settings::load(path, overrides)?.study;
-    out(&data::check(&study.workload.dataset, data, &study.data)?);
-    Ok(())
+    data::check(&study.workload.dataset, data, &study.data)
 }
 
 /// Writes a new configuration, asking at the terminal for what is not given.
-pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<()> {
+pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<String> {
     let mut ask = |question: &str| {
         prompt(question);
         let mut answer = String::new();
@@ -46,21 +44,19 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<()> 
         |dataset: &data::DatasetChoice| data::Facts::of(dataset, data, &data::DataSplit::default()).map(|facts| facts.classes as u32);
     init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
     let file = path.display();
-    out(&format!(
+    Ok(format!(
         "{file} is written. Goal, steps and ranges for it: dps-train pilot {file}; what it costs at most: dps-train {file} --plan\n"
-    ));
-    Ok(())
+    ))
 }
 
 /// Writes manual pages into a folder.
-pub fn write_pages(folder: &Path, pages: &[(String, String)]) -> Result<()> {
+pub fn write_pages(folder: &Path, pages: &[(String, String)]) -> Result<String> {
     pages.iter().try_for_each(|(name, page)| results::publish(&folder.join(name), page.as_bytes()))?;
-    out(&format!("{}: {}\n", folder.display(), some(pages.len(), "manual page")));
-    Ok(())
+    Ok(format!("{}: {}\n", folder.display(), some(pages.len(), "manual page")))
 }
 
 /// Writes one result file from parts of a study.
-pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
+pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> {
     let refuse = |problem: String| Err(Error::Results { path: output.to_owned(), problem });
     let journal = journal::journal_path(output);
     if journal.exists() {
@@ -75,19 +71,17 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
     let merged = results::merge(parts)?;
     results::write(output, &merged)?;
     let state = if merged.complete { "complete" } else { "incomplete" };
-    out(&format!("{}: {} from {}, {state}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")));
-    Ok(())
+    Ok(format!("{}: {} from {}, {state}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
 }
 
-/// Prints how far the study of the result file at `path` is: for people, as JSON, or as the line that changes with the study's progress.
-pub fn status(path: &Path, json: bool, progress: bool) -> Result<()> {
+/// How far the study of the result file at `path` is: for people, as JSON, or as the line that changes with the study's progress.
+pub fn status(path: &Path, json: bool, progress: bool) -> Result<String> {
     let report = study::status(path)?;
-    out(&match () {
+    Ok(match () {
         () if json => format!("{}\n", report.json()),
         () if progress => format!("{}\n", report.progress()),
         () => report.to_string(),
-    });
-    Ok(())
+    })
 }
 
 /// The exit code of a command that is started again until it is done.
@@ -95,5 +89,5 @@ pub fn supervised(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tr
     if let Err(cause) = listen(false) {
         err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
     }
-    supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(Err(error)))
+    common::finish("dps-train", supervise::supervise(command, hosts, output, tries))
 }

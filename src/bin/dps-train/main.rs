@@ -42,7 +42,7 @@ fn main() -> ExitCode {
 /// Does what the command line says; the exit code.
 fn run() -> u8 {
     match Train::read(std::env::args_os()) {
-        Ok(Train::Study(arguments)) if arguments.cells => finish(commands::list(&arguments)),
+        Ok(Train::Study(arguments)) if arguments.cells => print(commands::list(&arguments)),
         Ok(Train::Study(arguments)) => measured(&arguments),
         Ok(Train::Confirm(asked)) => measured(&asked.study()),
         Ok(Train::Pilot(asked)) => {
@@ -50,18 +50,18 @@ fn run() -> u8 {
             study::start(asked.shown.form(), |world, mpi| pilot::pilot(&asked, world, &mpi))
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
-        Ok(Train::Init { path, given, data }) => finish(commands::new_configuration(&path, &given, &data.folder)),
-        Ok(Train::Completions { shell }) => print(&arguments::completions(shell)),
-        Ok(Train::Man { folder: Some(folder) }) => finish(commands::write_pages(&folder, &arguments::manual_pages())),
-        Ok(Train::Man { folder: None }) => print(&arguments::manual_pages().swap_remove(0).1),
-        Ok(Train::Keys { markdown: true, .. }) => print(&settings::markdown_of_keys()),
-        Ok(Train::Keys { name, .. }) => finish(settings::keys(name.as_deref()).map(|text| out(&text))),
-        Ok(Train::Configs { name: None }) => print(&init::list()),
-        Ok(Train::Configs { name: Some(name) }) => finish(init::text(&name).map(out)),
-        Ok(Train::Merge { parts, output, force }) => finish(commands::merge(parts, &output, force)),
+        Ok(Train::Init { path, given, data }) => print(commands::new_configuration(&path, &given, &data.folder)),
+        Ok(Train::Completions { shell }) => print(Ok(arguments::completions(shell))),
+        Ok(Train::Man { folder: Some(folder) }) => print(commands::write_pages(&folder, &arguments::manual_pages())),
+        Ok(Train::Man { folder: None }) => print(Ok(arguments::manual_pages().swap_remove(0).1)),
+        Ok(Train::Keys { markdown: true, .. }) => print(Ok(settings::markdown_of_keys())),
+        Ok(Train::Keys { name, .. }) => print(settings::keys(name.as_deref())),
+        Ok(Train::Configs { name: None }) => print(Ok(init::list())),
+        Ok(Train::Configs { name: Some(name) }) => print(init::text(&name).map(str::to_owned)),
+        Ok(Train::Merge { parts, output, force }) => print(commands::merge(parts, &output, force)),
         // Each is said; the exit code is that of the first that fails.
         Ok(Train::Status { results, json, progress }) => {
-            let codes: Vec<u8> = results.iter().map(|path| finish(commands::status(path, json, progress))).collect();
+            let codes: Vec<u8> = results.iter().map(|path| print(commands::status(path, json, progress))).collect();
             codes.into_iter().find(|&code| code != exit::DONE).unwrap_or(exit::DONE)
         }
         Ok(Train::Replay(arguments)) => finish(replay::replay(&arguments)),
@@ -80,15 +80,14 @@ fn run() -> u8 {
             examination.exit_code(gpu)
         }
         Ok(Train::Data(DataCommand::Fetch { name: Some(dataset), data })) => {
-            finish(data::fetch(dataset, &data.folder, &mut |line| err(line)).map(|place| {
-                out(&format!("{dataset} is in {}\n", place.display()));
-            }))
+            let fetched = data::fetch(dataset, &data.folder, &mut |line| err(line));
+            print(fetched.map(|place| format!("{dataset} is in {}\n", place.display())))
         }
         Ok(Train::Data(DataCommand::Fetch { name: None, data })) => {
             let found = |&name: &DatasetName| if data::locate(name, &data.folder).is_ok() { "  (found)" } else { "" };
-            print(&DatasetName::ALL.iter().map(|name| format!("{name}{}\n", found(name))).collect::<String>())
+            print(Ok(DatasetName::ALL.iter().map(|name| format!("{name}{}\n", found(name))).collect()))
         }
-        Ok(Train::Data(DataCommand::Check { config, set, data })) => finish(commands::check_data(&config, &set, &data.folder)),
+        Ok(Train::Data(DataCommand::Check { config, set, data })) => print(commands::check_data(&config, &set, &data.folder)),
         // Under mpirun every rank reads the command line; the first one speaks.
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
@@ -101,10 +100,9 @@ fn measured(arguments: &StudyArguments) -> u8 {
     study::start(arguments.shown.form(), |world, mpi| study::train(arguments, world, mpi))
 }
 
-/// Prints a text; the exit code.
-fn print(text: &str) -> u8 {
-    out(text);
-    exit::DONE
+/// Prints a text, or says why there is none; the exit code.
+fn print(text: Result<String>) -> u8 {
+    finish(text.map(|text| out(&text)))
 }
 
 /// Listens for signals before all else: one that comes while data are read should stop a study as gently as any other.
