@@ -299,12 +299,6 @@ pub struct Sometimes<K: Kind> {
     pub otherwise: Option<K::Value>,
 }
 
-impl<K: Kind> Sometimes<K> {
-    pub fn or(kind: K, otherwise: K::Value) -> Self {
-        Sometimes { kind, otherwise: Some(otherwise) }
-    }
-}
-
 impl<K: Kind> Kind for Sometimes<K> {
     type Value = Option<K::Value>;
 

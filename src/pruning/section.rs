@@ -32,7 +32,7 @@ section! {
         /// What GraSP divides logits by before it scores. The default is that of GraSP's authors' public code.
         #[serde(skip_serializing_if = "Option::is_none")]
         temperature: Option<f64> = None => {
-            key(Sometimes::or(Number::real((Included(1e-3), Included(1e6))), Pruning::TEMPERATURE), "200").only(GRASP)
+            key(Sometimes { kind: Number::real((Included(1e-3), Included(1e6))), otherwise: Some(Pruning::TEMPERATURE) }, "200").only(GRASP)
         },
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::files::{Files, now};
 use super::measured;
-use super::surroundings::Surroundings;
+use super::place::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
 use crate::forecast::{Forecast, Measured};

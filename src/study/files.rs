@@ -8,9 +8,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::check::check_length;
-use super::place::Place;
+use super::place::{Place, Started, Surroundings};
 use super::possible::Possible;
-use super::surroundings::{Started, Surroundings};
 use crate::data::Dataset;
 use crate::error::short;
 use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};

@@ -15,7 +15,6 @@ mod possible;
 mod replay;
 mod run;
 mod status;
-mod surroundings;
 
 pub use check::check;
 pub use cost::{CellBound, CostBound, Site};
@@ -23,8 +22,7 @@ pub use expected::expected;
 pub use files::Beginning;
 pub use layers::layer_table;
 pub use memory::{Memory, Processors};
-pub use place::Place;
+pub use place::{FileWork, Place, Started, Surroundings};
 pub use replay::{Replay, find, replay};
 pub use run::{RunEnd, run};
 pub use status::{Confirming, FinishedCell, State, StudyStatus, UnderWay, status};
-pub use surroundings::{FileWork, Started, Surroundings};

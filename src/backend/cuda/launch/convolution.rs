@@ -1,7 +1,7 @@
 //! What the kernels are told of a convolution: `kernels/convolution.cu`.
 
 use super::shared_structs;
-use crate::network::{Convolution, Dense, Epilogue, Map};
+use crate::network::{Convolution, Dense, Epilogue, Map, Slot};
 
 shared_structs! {
     /// The shape of a convolution.
@@ -58,28 +58,6 @@ impl ConvolutionShape {
         }
     }
 
-    /// A fully connected layer as a convolution with one position.
-    pub fn dense(layer: &Dense) -> ConvolutionShape {
-        let row = layer.inputs as i32;
-        ConvolutionShape {
-            kernel: 1,
-            stride: 1,
-            run: row,
-            weights: layer.weights as i32,
-            bias: layer.bias as i32,
-            in_channels: row,
-            in_row: row,
-            in_len: row,
-            in_before: 0,
-            in_height: 1,
-            in_width: 1,
-            height: 1,
-            width: 1,
-            out: layer.outputs as i32,
-            pooled: 0,
-        }
-    }
-
     /// Positions of the sum.
     pub fn positions(&self) -> usize {
         (self.height * self.width) as usize
@@ -101,5 +79,22 @@ impl OutputMap {
     /// `shortcut` is 0 where nothing is added.
     pub fn new(map: Map, shortcut: usize) -> OutputMap {
         OutputMap { row: map.row() as i32, len: map.len() as i32, before: map.before as i32, shortcut: shortcut as i32 }
+    }
+}
+
+/// A fully connected layer as a convolution of one position, which writes to this map.
+pub fn of_one_position(dense: &Dense, written: Slot, relu: bool) -> Convolution {
+    Convolution {
+        kernel: 1,
+        stride: 1,
+        output: Map::plain(1, 1, dense.outputs),
+        weights: dense.weights,
+        bias: dense.bias,
+        has_bias: dense.has_bias,
+        input: dense.input,
+        input_map: Map::plain(1, 1, dense.inputs),
+        epilogue: if relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } },
+        producer: dense.producer,
+        bypass: None,
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::declare::layer_kernels;
-use super::{ConvolutionShape, OutputMap};
+use super::{ConvolutionShape, OutputMap, of_one_position};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
 
@@ -126,7 +126,8 @@ impl LayerKernels {
 
     /// Kernels of the last layer's filter gradient.
     pub fn dense(layer: &Dense) -> LayerKernels {
-        LayerKernels { shape: ConvolutionShape::dense(layer), tiles: true }
+        // Its logits are written to no map: this number is not looked at.
+        LayerKernels::new(&of_one_position(layer, 0, false))
     }
 }
 

@@ -1,13 +1,13 @@
 //! Fully connected layers: the last one makes the logits, with their loss and its gradient or the margins; hidden ones are convolutions of one
 //! position.
 
-use super::super::launch::{ELEMENTWISE, LayerKernels, blocks, dense_source, kernels};
+use super::super::launch::{ELEMENTWISE, LayerKernels, blocks, dense_source, kernels, of_one_position};
 use super::super::micro_batch::MicroBatch;
 use super::super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use super::kind::CudaLayer;
 use super::pass::{Pass, on_batch};
 use crate::Result;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot};
+use crate::network::{Dense, DenseOutput, Layer, Network};
 
 kernels! {
     /// Logits, and the loss with its gradient or the margins. A block takes a group of a lane.
@@ -75,23 +75,6 @@ pub fn lowered(network: &Network) -> Network {
         other => other.clone(),
     });
     Network { layers: layers.collect(), ..network.clone() }
-}
-
-/// A hidden fully connected layer as a convolution of one position, which writes to this map.
-fn of_one_position(dense: &Dense, written: Slot, relu: bool) -> Convolution {
-    Convolution {
-        kernel: 1,
-        stride: 1,
-        output: Map::plain(1, 1, dense.outputs),
-        weights: dense.weights,
-        bias: dense.bias,
-        has_bias: dense.has_bias,
-        input: dense.input,
-        input_map: Map::plain(1, 1, dense.inputs),
-        epilogue: if relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } },
-        producer: dense.producer,
-        bypass: None,
-    }
 }
 
 impl CudaLayer for Dense {
