@@ -230,8 +230,8 @@ macro_rules! layer_kernels {
 }
 pub(super) use layer_kernels;
 
-/// C++ that does not compile unless the struct of this name is laid out as Rust lays it out: fields of the same names and types in the same order, and as
-/// many bytes. (NVRTC has no `offsetof`.)
+/// C++ that does not compile unless the struct of this name is laid out as Rust lays it out: fields of the same names and types in the same
+/// order, and as many bytes. (NVRTC has no `offsetof`.)
 pub fn assertions(name: &str, size: usize, fields: &[(&str, String)]) -> String {
     let differs = "is not as in src/backend/cuda";
     let types = fields.iter().map(|(field, of)| {

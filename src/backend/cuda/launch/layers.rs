@@ -126,7 +126,7 @@ impl LayerKernels {
 
     /// Kernels of the last layer's filter gradient.
     pub fn dense(layer: &Dense) -> LayerKernels {
-        // Its logits are written to no map: this number is not looked at.
+        // The logits are written to no map: the number 0 is not looked at.
         LayerKernels::new(&of_one_position(layer, 0, false))
     }
 }
