@@ -5,29 +5,13 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::choice::{DatasetChoice, DatasetName};
+use super::facts::{Facts, held_out};
 use super::normalise::{Normalisation, normalise};
 use super::section::{DataSource, DataSplit};
 use super::table::{DataFile, DatasetSpec, FileFormat};
 use super::{Examples, ImageShape, Pixels, cifar, find, idx, own};
 use crate::random::{Permutation, Purpose};
 use crate::{Error, Result};
-
-/// What is known of a data set before its images are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
-    /// Extents of its images.
-    pub shape: ImageShape,
-    /// Bytes of each of their values.
-    pub value_bytes: usize,
-    /// Number of classes.
-    pub classes: usize,
-    /// Examples of the training file.
-    pub training: usize,
-    /// Examples of a validation set of the data's own; without one it is a share of the training file.
-    pub own_validation: Option<usize>,
-    /// Examples of the test file; 0 where there is none.
-    pub test: usize,
-}
 
 /// A data set in memory.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,15 +50,6 @@ pub struct Particulars {
 }
 
 impl Facts {
-    /// Checks that a split leaves training and validation examples; or says what it leaves.
-    pub(crate) fn check_split(&self, validation_fraction: f64) -> std::result::Result<(), String> {
-        if self.own_validation.is_some() {
-            return Ok(());
-        }
-        let n = u32::try_from(self.training).map_err(|_| format!("expected fewer than 2³² examples, found {}", self.training))?;
-        held_out(validation_fraction, n).map(|_| ())
-    }
-
     /// What is known of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
     ///
     /// # Errors
@@ -88,26 +63,6 @@ impl Facts {
             }
             DatasetChoice::Own(own) => own::survey(own, folder, split.layout).map(|survey| survey.facts),
         }
-    }
-
-    /// Validation examples, where that fraction of the training file is held out if there are none of the data's own.
-    pub fn validation(&self, fraction: f64) -> usize {
-        self.own_validation.unwrap_or_else(|| self.held_out(fraction))
-    }
-
-    /// Examples of the training file that become validation examples.
-    pub fn held_out(&self, fraction: f64) -> usize {
-        if self.own_validation.is_some() { 0 } else { (fraction * self.training as f64).round() as usize }
-    }
-
-    /// Examples of all files.
-    pub fn examples(&self) -> usize {
-        self.training + self.own_validation.unwrap_or(0) + self.test
-    }
-
-    /// Bytes of so many examples in memory, with a label each.
-    pub fn bytes(&self, examples: usize) -> u64 {
-        (examples * (self.shape.values() * self.value_bytes + 2)) as u64
     }
 }
 
@@ -195,21 +150,6 @@ impl Dataset {
         let table = |channel: &Normalisation| std::array::from_fn(|p| channel.apply(p as f64 / 255.0));
         self.normalisation.iter().map(table).collect()
     }
-}
-
-/// The validation examples among the `n` of a training file.
-///
-/// # Errors
-/// Why there is no training or no validation example.
-fn held_out(fraction: f64, n: u32) -> std::result::Result<u32, String> {
-    let held_out = (fraction * f64::from(n)).round();
-    if !(held_out >= 1.0 && held_out < f64::from(n)) {
-        return Err(format!(
-            "expected at least one training and one validation example, but validation_fraction = {fraction} of the {n} examples of the training file \
-             is {held_out} of them"
-        ));
-    }
-    Ok(held_out as u32)
 }
 
 /// The training and test files of a data set that has a name, its classes, and the folder of the files.
