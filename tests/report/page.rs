@@ -341,7 +341,7 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     assert_eq!([rows[6], rows[7]], ["32,0.9,,,0,,,,,,,,,", "128,0.9,,,0,,,,,,,,,"]);
     // Sparsity 0 keeps three points and loses one; 0.9 has two.
     assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
-    assert!(text.contains("Sparsity 0.9: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));
+    assert!(text.contains("Sparsity 0.9, by K*: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));
     assert!(
         unfinished
             .warnings

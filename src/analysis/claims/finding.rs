@@ -110,23 +110,22 @@ pub(super) fn fitted(claim: Claim, of: &Fitted) -> Result<&Fit, Finding> {
 }
 
 /// Marks the verdicts that stand by Holm's rule: of m statements in order of their doubts, the first of which m times, the second m − 1 times its
-/// doubt and so on is below 5 %. A claim that is the same statement as another by the law counts once.
+/// doubt and so on is below 5 %.
 pub fn holm<'a>(findings: impl Iterator<Item = &'a mut Finding>) {
     let mut findings: Vec<(f64, &mut Finding)> = findings.filter_map(|finding| Some((finding.doubt?, finding))).collect();
     findings.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut left = findings.iter().filter(|(_, finding)| finding.claim.is_counted()).count();
-    for (doubt, finding) in findings {
-        if doubt * left.max(1) as f64 >= DOUBT {
+    let count = findings.len();
+    for (number, (doubt, finding)) in findings.into_iter().enumerate() {
+        if doubt * (count - number) as f64 >= DOUBT {
             break;
         }
         finding.stands = true;
-        left -= usize::from(finding.claim.is_counted());
     }
 }
 
 /// How many verdicts there are, how many chance would give among so many statements, and how many stand.
 pub fn by_chance<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
-    let counted: Vec<&Finding> = findings.filter(|finding| finding.claim.is_counted() && finding.doubt.is_some()).collect();
+    let counted: Vec<&Finding> = findings.filter(|finding| finding.doubt.is_some()).collect();
     let decided = counted.iter().filter(|finding| finding.verdict != Verdict::Undecided);
     let stand = decided.clone().filter(|finding| finding.stands).count();
     format!(

@@ -5,10 +5,10 @@ use std::iter;
 
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
 use super::finding::{Finding, Tails, fitted, times, words};
-use crate::analysis::statistics::{Estimate, Fit, Fitted, ends, slope_of_counts};
+use crate::analysis::statistics::{Estimate, Fit, Fitted, ends, slope_of_known};
 use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
-use crate::readable::{count, digits, some};
+use crate::readable::{digits, some};
 use crate::records::{Cell, Trial};
 use crate::settings::Race;
 use crate::statistics::QUANTILE;
@@ -26,7 +26,8 @@ fn common(number: usize) -> String {
 pub fn of_steps(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
     let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return Vec::new() };
     let sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
-    sparse.flat_map(|sparse| steps(sparse, dense).into_iter().chain(critical(study, sparse, dense))).collect()
+    let of = |sparse| steps(sparse, dense).into_iter().chain([falls(sparse, dense)]).chain(critical(study, sparse, dense));
+    sparse.flat_map(of).collect()
 }
 
 /// How many trials of each sparsity are good, beside those of the dense network where that was measured.
@@ -87,21 +88,25 @@ fn extremes(measured: &[(f64, f64)], ratios: &[Estimate]) -> String {
     )
 }
 
-/// The claims on the ratio of the critical batch sizes. By the law K* sparse / K* dense falls with the batch size where that is above 1.
+/// Whether the ratio of steps falls as batches grow, by the ratios of the cells themselves: no law has a part in it.
+fn falls(sparse: &Fitted, dense: &Fitted) -> Finding {
+    let (claim, sparsity, number) = (Claim::RatioFalls, sparse.sparsity, sparse.ratios(dense).len());
+    let Some(trend) = sparse.trend(dense) else { return Finding::undecided(claim, sparsity, common(number)) };
+    let measured = format!("as B to the power of {}, over {}", words(trend), some(number, "batch size"));
+    let tails = Tails(number - 2);
+    Finding::new(claim, sparsity, measured, tails.below(trend, 0.0), tails.above(trend, 0.0))
+}
+
+/// The claims on the ratio of the critical batch sizes.
 fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
     let sparsity = sparse.sparsity;
     let says_four = sparsity == SPARSEST && study.results.workload.optimizer == OptimizerName::Momentum.name();
-    let claims = [Claim::RatioFalls, Claim::CriticalBatchSize].into_iter().chain(says_four.then_some(Claim::FourTimes));
+    let claims = iter::once(Claim::CriticalBatchSize).chain(says_four.then_some(Claim::FourTimes));
     let decide = |claim: Claim| {
-        let (of_sparse, of_dense, tails, ratios) = both(claim, sparse, dense)?;
+        let (of_sparse, of_dense, tails, _) = both(claim, sparse, dense)?;
         let ratio = of_sparse.critical_over(of_dense);
-        let mut measured = times(ratio, "the dense one's");
-        if claim == Claim::RatioFalls {
-            let at = |(size, _)| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size)), count(size as u64));
-            measured = format!("by the fits {}, {}; critical batch size {measured}", at(ratios[0]), at(ratios[ratios.len() - 1]));
-        }
         let (holds, fails) = within(tails, ratio, if claim == Claim::FourTimes { ABOUT_FOUR } else { ABOVE_ONE });
-        Ok(Finding::new(claim, sparsity, measured, holds, fails))
+        Ok(Finding::new(claim, sparsity, times(ratio, "the dense one's"), holds, fails))
     };
     claims.map(|claim| decide(claim).unwrap_or_else(|none| none)).collect()
 }
@@ -150,7 +155,7 @@ fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
     // The variance of the logarithm of a cell's number of good trials, which is a binomial number among all trials of the cell.
     let variance = |(cell, good): (&&Cell, &f64)| 1.0 / (good + 0.5) - 1.0 / (cell.trials.len() as f64 + 1.0);
     let variances: Vec<f64> = cells.iter().zip(&counts).map(variance).collect();
-    let Some(slope) = slope_of_counts(&points, &variances) else {
+    let Some(slope) = slope_of_known(&points, &variances) else {
         return Finding::undecided(claim, sparsity, format!("{} with a result", some(points.len(), "batch size")));
     };
     let (few, many) = ends(counts.iter().copied());

@@ -153,18 +153,19 @@ fn by_exponent(confirmed: &[ConfirmedFit]) -> Option<Estimate> {
 fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     let dense = fits.iter().find(|fitted| fitted.sparsity == 0.0);
     let mut sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
-    let at_ends = |sparse: &&Fitted| -> Option<(f64, Vec<(f64, Estimate)>)> {
+    let at_ends = |sparse: &&Fitted| {
         let (of_sparse, of_dense): (&Fit, &Fit) = (sparse.fit.as_ref().ok()?, dense?.fit.as_ref().ok()?);
         let ratios = sparse.ratios(dense?);
         let mut ends = vec![ratios.first()?.0, ratios.last()?.0];
         ends.dedup();
-        Some((sparse.sparsity, ends.into_iter().map(|size| (size, of_sparse.steps_over(of_dense, size))).collect()))
+        let by_fits: Vec<(f64, Estimate)> = ends.into_iter().map(|size| (size, of_sparse.steps_over(of_dense, size))).collect();
+        Some((sparse.sparsity, by_fits, trend(sparse, dense?)))
     };
     match sparse.clone().rev().find_map(at_ends) {
-        Some((sparsity, ratios)) => {
+        Some((sparsity, ratios, trend)) => {
             let at = |(size, ratio): (f64, Estimate)| format!("{} times at batch size {}", words(ratio), count(size as u64));
             let ratios = ratios.into_iter().map(at).collect::<Vec<_>>().join(" and ");
-            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {ratios}.")
+            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {ratios}{trend}.")
         }
         None => {
             let why = match dense.is_some() && sparse.next().is_some() {
@@ -176,8 +177,18 @@ fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     }
 }
 
+/// How the measured ratios of steps go with the batch size, where their interval says.
+fn trend(sparse: &Fitted, dense: &Fitted) -> String {
+    let Some(trend) = sparse.trend(dense).filter(|trend| trend.low > 0.0 || trend.high < 0.0) else { return String::new() };
+    let goes = if trend.low > 0.0 { "rise" } else { "fall" };
+    format!("; whatever the law, the measured ratios {goes} as batches grow: as the batch size to the power of {}", words(trend))
+}
+
 /// The goodness of a fit below which its law is said not to hold.
 const HOLDS: f64 = 0.05;
+
+/// The least goodness of a fit that is told: the errors of means are themselves known from few seeds.
+const LEAST_GOODNESS: f64 = 0.001;
 
 /// A weak point of the evidence.
 struct Weakness {
@@ -191,17 +202,15 @@ struct Weakness {
     command: Option<String>,
 }
 
-/// The laws whose shape is fitted too, in words: whether they hold, and the sparsest network's ratio by each. Empty where none is fitted.
+/// Whether a law whose shape is fitted too holds for all sparsities, in words. Empty where none is fitted.
 fn by_other_laws(fits: &[ConfirmedFit]) -> String {
     let of = |law: &str, of: fn(&ConfirmedFit) -> Option<ShapedFit>| {
-        let (sparsity, fit) = fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, of(fit)?)))?;
-        let ratio = words(fit.critical_ratio?);
-        let holds = if fit.goodness < HOLDS { "does not hold either" } else { "holds" };
-        Some(format!("; {law} {holds} (goodness {}), and has a ratio of {ratio} at sparsity {sparsity}", digits(fit.goodness, 2)))
+        let least = fits.iter().filter_map(|fit| Some(of(fit)?.goodness)).reduce(f64::min)?;
+        Some(format!("{law} {}", if least < HOLDS { "does not hold either" } else { "holds" }))
     };
-    let laws =
-        [of("a law whose sharpness is fitted too", |fit| fit.sharp), of("c1/B^a + c2 with an exponent for each sparsity", |fit| fit.bent)];
-    laws.into_iter().flatten().collect()
+    let laws = [of("one with a fitted sharpness", |fit| fit.sharp), of("one with a fitted exponent", |fit| fit.bent)];
+    let laws: Vec<String> = laws.into_iter().flatten().collect();
+    if laws.is_empty() { String::new() } else { format!(" ({})", laws.join(", ")) }
 }
 
 /// The first of what may be wrong, the gravest first.
@@ -298,20 +307,37 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: None,
         };
     }
+    // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
+    let race = study.configuration.as_ref().ok().and_then(|study| match study.execution.race {
+        Race::Until(factor) if factor < WIDE_RACE => Some(factor),
+        _ => None,
+    });
+    let more_points = match race {
+        Some(race) => {
+            let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
+            (
+                format!("a race to {WIDE_RACE} times K*, not {race}, which has more points to confirm ({wider}),"),
+                Some(whole * WIDE_RACE / race),
+                wider,
+            )
+        }
+        None => (format!("twice as many trials ({more})"), Some(whole), more),
+    };
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
+        let (points, hours, command) = more_points;
         return Weakness {
             point: format!(
                 "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
                  %, or the law is another one{}",
                 off.fitted.sparsity,
-                digits(off.goodness, 2),
+                if off.goodness < LEAST_GOODNESS { format!("below {LEAST_GOODNESS}") } else { digits(off.goodness, 2) },
                 rough(100.0 * off.tuning),
                 by_other_laws(&section.confirmed_fits)
             ),
-            mended: format!("twice as many trials ({more}) would tell the two apart"),
-            hours: Some(whole),
-            command: Some(more),
+            mended: format!("{points} would leave less to luck"),
+            hours,
+            command: Some(command),
         };
     }
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
@@ -327,22 +353,11 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     if alone > 0 {
         let known = some(known, "confirmed cell");
-        // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
-        let race = study.configuration.as_ref().ok().and_then(|study| match study.execution.race {
-            Race::Until(factor) if factor < WIDE_RACE => Some(factor),
-            _ => None,
-        });
-        let (mended, hours, command) = match race {
-            Some(race) => {
-                let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
-                (format!("a race to {WIDE_RACE} times K*, not {race}, would leave more points ({wider})"), whole * WIDE_RACE / race, wider)
-            }
-            None => (format!("twice as many trials ({more}) would show it"), whole, more),
-        };
+        let (points, hours, command) = more_points;
         return Weakness {
             point: format!("{alone} of {known} had one point to confirm, where another search may find a better one"),
-            mended,
-            hours: Some(hours),
+            mended: format!("{points} would show it"),
+            hours,
             command: Some(command),
         };
     }

@@ -371,8 +371,8 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     value.is_finite().then_some(Estimate { value, low: value - margin, high: value + margin })
 }
 
-/// The exponent of a power law of numbers of things, which scatter by these variances of their logarithms even where they lie on a line.
-pub fn slope_of_counts(points: &[(f64, f64)], variances: &[f64]) -> Option<Estimate> {
+/// The exponent of a power law of numbers that are known to these variances of their logarithms, even where they lie on a line.
+pub fn slope_of_known(points: &[(f64, f64)], variances: &[f64]) -> Option<Estimate> {
     let found = slope(points)?;
     let mean = points.iter().map(|point| point.0.ln()).sum::<f64>() / points.len() as f64;
     let (mut squares, mut weighted) = (0.0, 0.0);

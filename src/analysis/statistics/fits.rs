@@ -3,7 +3,7 @@
 use super::estimate::{ends, uniform};
 use super::exponent::exponent;
 use super::fewer::FewerTrials;
-use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime};
+use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime, slope_of_known};
 use crate::analysis::studies::{Grid, StudyResults};
 use crate::optimizer::{Metaparameter, Schedule, ScheduleName};
 use crate::readable::count;
@@ -92,13 +92,23 @@ impl Fitted {
         }
     }
 
+    /// Points of this curve beside those of the other at the same batch sizes.
+    fn beside<'a>(&'a self, other: &'a Fitted) -> impl Iterator<Item = (&'a Point, &'a Point)> {
+        self.points.iter().filter_map(|point| Some((point, other.points.iter().find(|other| other.batch_size == point.batch_size)?)))
+    }
+
     /// (batch size, its steps over those of the other) where both have some.
     pub fn ratios(&self, other: &Fitted) -> Vec<(f64, f64)> {
-        let ratio = |point: &Point| {
-            let other = other.points.iter().find(|other| other.batch_size == point.batch_size)?;
-            Some((point.batch_size, point.steps / other.steps))
-        };
-        self.points.iter().filter_map(ratio).collect()
+        self.beside(other).map(|(own, other)| (own.batch_size, own.steps / other.steps)).collect()
+    }
+
+    /// The exponent e of the ratio of steps, this curve over the other, ∝ B^e, by a line through the logarithms of the measured ratios, each in the
+    /// middle of the interval that steps are known to. No law of the steps has a part in it. None for fewer than three ratios.
+    pub fn trend(&self, other: &Fitted) -> Option<Estimate> {
+        let ratio =
+            |(own, other): (&Point, &Point)| ((own.batch_size, (own.middle() - other.middle()).exp()), own.variance() + other.variance());
+        let (ratios, variances): (Vec<(f64, f64)>, Vec<f64>) = self.beside(other).map(ratio).unzip();
+        slope_of_known(&ratios, &variances)
     }
 
     /// The regime at a batch size, where the intervals decide it. The law c1/B + c2 makes steps fall in proportion to small batch sizes whatever they

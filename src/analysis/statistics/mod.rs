@@ -33,7 +33,7 @@ pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate, ends};
 pub use exponent::curvature;
 pub use fewer::FewerTrials;
-pub use fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime, slope, slope_of_counts};
+pub use fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime, slope, slope_of_known};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, learning_rate, measured_points};
 pub use goals::{Bounds, threshold};
 pub use laws::Rival;

@@ -51,7 +51,7 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Block<'static>> {
     let mut items = Vec::new();
     for fitted in fits {
         let says = fitted.fit.as_ref().map_or_else(|why| format!("no fit; {why}"), |fit| regimes(study, fitted, fit));
-        items.push(format!("Sparsity {}: {says}.", fitted.sparsity));
+        items.push(format!("Sparsity {}, by K*: {says}.", fitted.sparsity));
         if !fitted.left_out.is_empty() {
             let sizes = fitted.left_out.iter().map(|size| count(*size)).collect::<Vec<_>>().join(", ");
             items.push(format!("Sparsity {}: left out, as no trial reached the goal: batch size {sizes}.", fitted.sparsity));

@@ -46,15 +46,15 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .estimate("c2_over_dense", |(_, fit)| fit.fitted.c2_ratio)
         .estimate("critical_over_dense", |(_, fit)| fit.fitted.critical_ratio)
         .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
-        .column("goodness", |(_, fit)| fit.goodness.to_string())
+        .column("goodness", |(_, fit)| tiny(fit.goodness))
         .column("uneven_tuning", |(_, fit)| fit.tuning.to_string())
         .estimate("sharpness", |(_, fit)| fit.sharp.map(|sharp| sharp.shape))
         .estimate("sharp_critical_batch_size", |(_, fit)| fit.sharp.map(|sharp| sharp.critical))
         .estimate("sharp_critical_over_dense", |(_, fit)| fit.sharp.and_then(|sharp| sharp.critical_ratio))
-        .column("sharp_goodness", |(_, fit)| optional(fit.sharp.map(|sharp| sharp.goodness)))
+        .column("sharp_goodness", |(_, fit)| optional(fit.sharp.map(|sharp| tiny(sharp.goodness))))
         .estimate("bent_critical_batch_size", |(_, fit)| fit.bent.map(|bent| bent.critical))
         .estimate("bent_critical_over_dense", |(_, fit)| fit.bent.and_then(|bent| bent.critical_ratio))
-        .column("bent_goodness", |(_, fit)| optional(fit.bent.map(|bent| bent.goodness)))
+        .column("bent_goodness", |(_, fit)| optional(fit.bent.map(|bent| tiny(bent.goodness))))
         .table()
 }
 
@@ -90,6 +90,11 @@ pub(super) fn laws(sections: &[Section]) -> Table {
     .column("sparsity", |(_, row)| row.1.to_string())
     .column("law", |(_, row)| row.2.name().to_owned())
     .column("aicc", |(_, row)| row.3.to_string())
-    .column("goodness", |(_, row)| optional(row.4))
+    .column("goodness", |(_, row)| optional(row.4.map(tiny)))
     .table()
+}
+
+/// A number that may be tiny: with an exponent, where it would begin with many zeros.
+fn tiny(value: f64) -> String {
+    format!("{value:?}")
 }

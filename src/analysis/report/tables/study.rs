@@ -6,7 +6,7 @@ use super::super::numbers::NOT_MEASURED;
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Estimate, Fit, Fitted, Regime};
+use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Estimate, Fit, Fitted, Regime, answering};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::Metaparameter;
 use crate::records::{Cell, CellKey};
@@ -66,7 +66,8 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     /// The cells of a study by sparsity, then batch size.
     fn all(section: &'a Section) -> Vec<Place<'a>> {
-        let fitted = |key: CellKey| section.fits.iter().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
+        let (fits, _) = answering(section.fits, &section.confirmed_fits);
+        let fitted = |key: CellKey| fits.iter().copied().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
         let again = |key: CellKey| section.confirmed.iter().find(|confirmed| confirmed.key == key);
         let of_cell = |cell: &'a Cell| Place { key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
         let mut places: Vec<Place> = section.study.results.cells.iter().map(of_cell).collect();
