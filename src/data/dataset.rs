@@ -50,7 +50,7 @@ pub struct Particulars {
 }
 
 impl Facts {
-    /// What is known of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
+    /// The facts of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
     ///
     /// # Errors
     /// [`Error::Data`] where own data are missing, or their headers or labels are not as they should be.

@@ -1,8 +1,8 @@
-//! The facts of a data set that are known before its images are read.
+//! Facts of a data set, and the share of it that validates.
 
 use super::ImageShape;
 
-/// What is known of a data set before its images are read.
+/// Facts of a data set that are known before its images are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Extents of its images.

@@ -1,4 +1,4 @@
-//! What is recorded of a trial: how it ended, its evaluations, its measurements and its mask.
+//! The record of a trial: how it ended, its evaluations, its measurements and its mask.
 
 use serde::{Deserialize, Serialize};
 

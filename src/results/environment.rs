@@ -57,11 +57,15 @@ pub fn distinct(mine: &mut String, theirs: &str) {
 }
 
 fn least<T: Ord + Clone>(mine: &mut T, theirs: &T) {
-    *mine = theirs.clone().min(mine.clone());
+    if theirs < mine {
+        mine.clone_from(theirs);
+    }
 }
 
 fn most<T: Ord + Clone>(mine: &mut T, theirs: &T) {
-    *mine = theirs.clone().max(mine.clone());
+    if theirs > mine {
+        mine.clone_from(theirs);
+    }
 }
 
 /// Joins an attribute that has the same value in all merged parts: the first part's value stays.

@@ -6,15 +6,14 @@ use std::io::Read as _;
 use std::path::Path;
 
 use hdf5::File;
-use hdf5::types::{CompoundField, CompoundType, EnumType, FloatSize, TypeDescriptor};
 
 use super::attributes::{Attribute, Attributes, Found};
+use super::rows::{optional_table, table};
 use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
 use super::table::Table;
-use super::write::METAPARAMETERS;
-use super::{Environment, Results, WorkloadSummary};
-use crate::optimizer::{Metaparameter, Metaparameters};
-use crate::reader::{self, MOST_INFLATED, Task, one_line};
+use super::{Environment, Results, WorkloadSummary, metaparameters};
+use crate::optimizer::Metaparameters;
+use crate::reader::{self, Task};
 use crate::records::{Cell, CellKey, Start, Trial};
 use crate::{Error, Result};
 
@@ -103,7 +102,7 @@ fn starts(file: &File, bytes: u64) -> Found<Vec<Start>> {
 fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
     let cell_rows: Vec<CellRow> = table(file, bytes)?;
     let trials: Vec<TrialRow> = table(file, bytes)?;
-    let metaparameters = metaparameters(file, bytes, trials.len())?;
+    let metaparameters = metaparameters::read(file, bytes, trials.len())?;
     let curves: Vec<CurveRow> = table(file, bytes)?;
     // Not every study confirms cells, or measures smoothness.
     let (confirmations, measurements) = (optional_table::<ConfirmationRow>(file, bytes)?, optional_table::<MeasurementRow>(file, bytes)?);
@@ -205,106 +204,5 @@ fn same<Row: Table>(found: &Row, expected: &Row) -> Found<()> {
     match found.differences(expected).first() {
         Some((column, found, expected)) => Err(format!("{column} is {found}, the other tables say {expected}")),
         None => Ok(()),
-    }
-}
-
-/// All rows of a table.
-fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
-    let damaged = |error| format!("damaged: the table /{} cannot be read ({})", Row::PATH, one_line(&error));
-    let dataset = file.dataset(Row::PATH).map_err(|_| format!("damaged: it has no table /{}", Row::PATH))?;
-    // HDF5 would leave columns it does not find unset.
-    let kind = dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(damaged)?;
-    if by_value(kind.clone()) != by_value(Row::type_descriptor().to_packed_repr()) || dataset.ndim() != 1 {
-        return Err(format!("damaged: the table /{} has other columns than its schema version", Row::PATH));
-    }
-    let rows = dataset.size();
-    if (rows as u64).saturating_mul(kind.size() as u64) > bytes.saturating_mul(MOST_INFLATED) {
-        return Err(format!("damaged: the table /{} claims {rows} rows, more than the file can hold", Row::PATH));
-    }
-    Vec::<Row>::new()
-        .try_reserve_exact(rows)
-        .map_err(|_| format!("the table /{} has {rows} rows, too many for this machine's memory", Row::PATH))?;
-    if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
-}
-
-/// A type with the members of its enumerations in the order of their values. Programs write them in orders of their own, which mean the same.
-fn by_value(kind: TypeDescriptor) -> TypeDescriptor {
-    match kind {
-        TypeDescriptor::Enum(EnumType { size, signed, mut members }) => {
-            members.sort_by_key(|member| member.value);
-            TypeDescriptor::Enum(EnumType { size, signed, members })
-        }
-        TypeDescriptor::Compound(CompoundType { fields, size }) => {
-            let fields = fields.into_iter().map(|field| CompoundField { ty: by_value(field.ty), ..field }).collect();
-            TypeDescriptor::Compound(CompoundType { fields, size })
-        }
-        other => other,
-    }
-}
-
-/// The rows of a table that not every file has.
-fn optional_table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
-    if file.link_exists(Row::PATH) { table(file, bytes) } else { Ok(Vec::new()) }
-}
-
-/// The metaparameters of each of so many rows of `/trials`, in a file of so many bytes.
-fn metaparameters(file: &File, bytes: u64, trials: usize) -> Found<Vec<Metaparameters>> {
-    if (trials as u64).saturating_mul(size_of::<Metaparameters>() as u64) > bytes.saturating_mul(MOST_INFLATED) {
-        return Err(format!("damaged: it is too short for the metaparameters of {trials} trials"));
-    }
-    let group = file.group(METAPARAMETERS).map_err(|_| format!("damaged: it has no group /{METAPARAMETERS}"))?;
-    let names = group.member_names().map_err(|_| format!("damaged: the group /{METAPARAMETERS} cannot be listed"))?;
-    let mut all = vec![Metaparameters::default(); trials];
-    for text in names {
-        let shown: String = text.chars().take(40).filter(|letter| !letter.is_control()).collect();
-        let damaged = |what: &str| format!("damaged: the dataset /{METAPARAMETERS}/{shown} {what}");
-        let name: Metaparameter = text.parse().map_err(|_| damaged("is of a metaparameter that this program does not know"))?;
-        let dataset = group.dataset(&text).map_err(|_| damaged("is none"))?;
-        let is_float = dataset.dtype().and_then(|kind| kind.to_descriptor()).is_ok_and(|kind| kind == TypeDescriptor::Float(FloatSize::U8));
-        if !is_float || dataset.shape() != [trials] {
-            return Err(damaged("has other rows than /trials, or is not of 64-bit floating-point numbers"));
-        }
-        let values: Vec<f64> = dataset.read_raw().map_err(|_| damaged("cannot be read"))?;
-        for (trial, value) in all.iter_mut().zip(values) {
-            trial.set(name, Some(value).filter(|value| !value.is_nan()));
-        }
-    }
-    Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use hdf5::H5Type;
-
-    use super::*;
-    use crate::results::codes::StatusCode;
-    use crate::results::table::table as declare;
-
-    declare!(Ended, "ended", "One row a test.", (code: u8, taken: u32) {
-        status: StatusCode = "how it ended" => StatusCode(code),
-        steps: u32 = "steps" => taken,
-    });
-
-    /// Other programs write the members of an enumeration in orders of their own.
-    #[test]
-    fn members_of_an_enumeration_may_stand_in_any_order() {
-        let turned = |kind: TypeDescriptor| match kind {
-            TypeDescriptor::Compound(CompoundType { mut fields, size }) => {
-                if let TypeDescriptor::Enum(kind) = &mut fields[0].ty {
-                    kind.members.reverse();
-                }
-                TypeDescriptor::Compound(CompoundType { fields, size })
-            }
-            other => other,
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let file = File::create(folder.path().join("ended.h5")).unwrap();
-        let kind = turned(Ended::type_descriptor().to_packed_repr());
-        assert_ne!(kind, Ended::type_descriptor().to_packed_repr());
-        let dataset = file.new_dataset_builder().packed(true).empty_as(&kind).shape(2).create("ended").unwrap();
-        let rows = [Ended::new(0, 7), Ended::new(2, 9)];
-        dataset.write_raw(&rows).unwrap();
-        let read: Vec<Ended> = table(&file, 1 << 20).unwrap();
-        assert!(read.len() == 2 && read.iter().zip(&rows).all(|(read, row)| row.differences(read).is_empty()), "{read:?}");
     }
 }

@@ -12,7 +12,7 @@ use super::attributes::{Attribute, Attributes, compressed, describe, texts};
 use super::codes::exactly;
 use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
 use super::table::{Column, Table};
-use super::{Environment, Results, WorkloadSummary, grid, publish};
+use super::{Environment, Results, WorkloadSummary, grid, metaparameters as columns, publish};
 use crate::Result;
 use crate::optimizer::{Metaparameter, Metaparameters};
 use crate::reader::one_line;
@@ -106,7 +106,7 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     table(file, &cells)?;
     table(file, &trials)?;
     let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
-    metaparameters(&group(file, METAPARAMETERS)?, &of_trials)?;
+    metaparameters(&group(file, columns::PATH)?, &of_trials)?;
     table(file, &curves)?;
     if let Some(dimensions) = grid::Dimensions::new(&cells, &trials) {
         grid::write(&group(file, grid::PATH)?, &dimensions, &cells, &trials, &of_trials)?;
@@ -122,9 +122,6 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     let starts = starts.ok_or_else(|| hdf5::Error::from("the names of hosts have a NUL character or too many bytes"))?;
     if starts.is_empty() { Ok(()) } else { table(file, &starts) }
 }
-
-/// Path of the group of metaparameters: a column of numbers for each that any trial has, row i of which belongs to row i of `/trials`.
-pub(super) const METAPARAMETERS: &str = "metaparameters";
 
 /// Writes the metaparameters of all rows of /trials.
 fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> {

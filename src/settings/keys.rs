@@ -1,4 +1,4 @@
-//! What `dps-train keys` prints: the keys of a configuration, for a terminal and as the tables of docs/configuration.md.
+//! The keys of a configuration in words: for a terminal (`dps-train keys`), and as the tables of docs/configuration.md.
 
 use super::study::sections;
 use crate::config::key::{KeyHelp, SectionHelp};

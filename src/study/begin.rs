@@ -62,7 +62,7 @@ pub(super) fn open(
 /// Bytes that names of hosts may have; names beyond them are left out.
 const NAMES_BYTES: usize = 240;
 
-/// This start, but for its number and the end of the one before; the hosts are known on rank 0. Every rank must call it.
+/// The record of this start, but for its number and the end of the one before; the hosts are known on rank 0. Every rank must call it.
 fn this_start(place: &Place) -> Start {
     let names_of_ranks = place.world.gather(host_name().as_bytes());
     let hosts = each_once(names_of_ranks.iter().map(|name| String::from_utf8_lossy(name).into_owned()));

@@ -52,8 +52,9 @@ pub struct CostBound {
     pub threshold: u64,
     /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where scores need more than the initial weights.
     dead: Vec<(f64, usize)>,
-    /// Parameters of the network, and FLOP of a forward and a backward pass of one image.
+    /// Parameters of the network, biases included.
     parameters: usize,
+    /// FLOP of a forward and a backward pass of one image.
     training_flop: f64,
     study: Study,
     site: Site,

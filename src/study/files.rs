@@ -23,12 +23,12 @@ use crate::training::{CellState, Scored};
 use crate::version::{COMMIT, VERSION};
 use crate::{Error, Result, signals};
 
-/// What a run begins with.
+/// The measurements that a run begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning<'a> {
-    /// What an earlier run left, if there was one.
+    /// The journal of an earlier run, if there was one.
     Journal,
-    /// Nothing: the files of an earlier run are moved aside.
+    /// No measurements: the files of an earlier run are moved aside.
     Fresh,
     /// The cells of a result file, where no earlier run left a journal.
     Results(&'a Path),

@@ -245,6 +245,20 @@ fn returns_of_a_power_law_do_not_diminish() {
     assert_eq!(verdict(&findings(&study("momentum", papers(), &steps), None), Claim::Diminishing, 0.0), Undecided);
 }
 
+/// Whether the ratio of steps falls or rises is decided by the ratios: of two power laws neither has a critical batch size.
+#[test]
+fn the_ratio_falls_whatever_the_law() {
+    let of = |exponent: f64| {
+        let steps = |key: CellKey| {
+            let power = if key.sparsity > 0.0 { exponent } else { 0.9 };
+            let noise = normal(u64::from(key.batch_size) * 2 + u64::from(key.sparsity > 0.0));
+            (1.0 + key.sparsity) * 4e6 / f64::from(key.batch_size).powf(power) * (0.02 * noise).exp()
+        };
+        verdict(&findings(&study("momentum", papers(), &steps), None), Claim::RatioFalls, 0.9)
+    };
+    assert_eq!([0.7, 0.9, 1.1].map(of), [DoesNotHold, Undecided, Holds]);
+}
+
 /// A report says which verdicts stand among all of them.
 #[test]
 fn a_statement_is_decided_among_all() {

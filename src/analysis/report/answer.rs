@@ -312,20 +312,19 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         Race::Until(factor) if factor < WIDE_RACE => Some(factor),
         _ => None,
     });
-    let more_points = match race {
+    let (more_points, hours, command) = match race {
         Some(race) => {
             let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
             (
                 format!("a race to {WIDE_RACE} times K*, not {race}, which has more points to confirm ({wider}),"),
-                Some(whole * WIDE_RACE / race),
+                whole * WIDE_RACE / race,
                 wider,
             )
         }
-        None => (format!("twice as many trials ({more})"), Some(whole), more),
+        None => (format!("twice as many trials ({more})"), whole, more),
     };
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
-        let (points, hours, command) = more_points;
         return Weakness {
             point: format!(
                 "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
@@ -335,8 +334,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
                 rough(100.0 * off.tuning),
                 by_other_laws(&section.confirmed_fits)
             ),
-            mended: format!("{points} would leave less to luck"),
-            hours,
+            mended: format!("{more_points} would leave less to luck"),
+            hours: Some(hours),
             command: Some(command),
         };
     }
@@ -353,11 +352,10 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     if alone > 0 {
         let known = some(known, "confirmed cell");
-        let (points, hours, command) = more_points;
         return Weakness {
             point: format!("{alone} of {known} had one point to confirm, where another search may find a better one"),
-            mended: format!("{points} would show it"),
-            hours,
+            mended: format!("{more_points} would show it"),
+            hours: Some(hours),
             command: Some(command),
         };
     }

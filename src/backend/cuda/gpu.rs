@@ -48,7 +48,7 @@ pub enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// What NVRTC defines for it: `kernels/product.cuh` says what it means.
+    /// The option by which NVRTC compiles the kernels for this arithmetic, explained in `kernels/product.cuh`; none in 32 bits.
     pub fn definition(self) -> Option<&'static str> {
         match self {
             Arithmetic::Single => None,

@@ -8,8 +8,8 @@ use dps::{Error, data, exit, reader, results, streams};
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
-/// What a program does first; where its process only reads a file for another one, that is all it does. A panic, which is a bug of ours, becomes one
-/// sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks, too.
+/// Prepares a program, before all else; a process that only reads a file for another one does that, and ends. A panic, which is a bug of ours,
+/// becomes one sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks, too.
 pub fn prepare(program: &'static str) {
     if let Some(code) = reader::begin(&[results::READING, data::READING]) {
         leave(code);

@@ -126,7 +126,7 @@ impl LayerKernels {
 
     /// Kernels of the last layer's filter gradient.
     pub fn dense(layer: &Dense) -> LayerKernels {
-        // The logits are written to no map: the number 0 is not looked at.
+        // Logits are written to no map: nothing reads the number 0 of one.
         LayerKernels::new(&of_one_position(layer, 0, false))
     }
 }
