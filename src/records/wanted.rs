@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, CellKey, Confirmation, Seeds, Status, Training, Trial, cells};
-use crate::settings::{Race, Study};
+use crate::settings::{Confirm, Race, Study};
 use crate::statistics;
 
 /// The fewest evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.
@@ -23,17 +23,24 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What a study asks of a cell whose trials are all measured: where its mean is to reach a precision, the seeds that the cell's confirmations
-    /// call for next. None where it confirms nothing, and where no trial reached the goal.
-    pub fn of(cell: &Cell, study: &Study) -> Option<Wanted> {
+    /// What a study asks of a cell whose trials are all measured, one of the study's `cells`: where its mean is to reach a precision, the seeds that
+    /// the cell's confirmations call for next. None where it confirms nothing, and where no trial reached the goal.
+    pub fn of(cell: &Cell, cells: &[Cell], study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
             0 => finest(cell).unwrap_or_else(|| (best / EVALUATIONS).max(1).min(study.workload.evaluate_every)),
             every => every,
         };
-        let mut points: Vec<&Trial> = cell.trials.iter().filter(|trial| trial.steps.is_some()).collect();
-        points.sort_by_key(|trial| (trial.steps, trial.index));
-        points.truncate(confirm.points as usize);
+        let mut points = best_points(cell, confirm);
+        if confirm.neighbours {
+            let mut others: Vec<u32> = neighbours(cell, cells).flat_map(|neighbour| best_points(neighbour, confirm)).collect();
+            // Whatever else is measured or grows later, a confirmed point stays one.
+            others.extend(cell.confirmed_points());
+            others.retain(|point| !points.contains(point) && cell.trials.iter().any(|trial| trial.index == *point));
+            others.sort_unstable();
+            others.dedup();
+            points.extend(others);
+        }
         let training = |point: u32, number: u32| {
             let seeds = Seeds::fresh(number, point, confirm, study.data.order);
             Training { point, number, seeds, evaluate_every }
@@ -42,7 +49,7 @@ impl Wanted {
             evaluate_every,
             last_step: Race::Until(confirm.limit).last_step(best, evaluate_every).unwrap_or(u32::MAX),
             goes_on: confirm.mean_error,
-            trainings: points.iter().flat_map(|trial| (0..seeds).map(|number| training(trial.index, number))).collect(),
+            trainings: points.iter().flat_map(|&point| (0..seeds).map(move |number| training(point, number))).collect(),
         };
         if confirm.precision == 0.0 {
             return Some(wanted(confirm.seeds));
@@ -122,14 +129,42 @@ impl Wanted {
     }
 }
 
-/// Whether a cell has all the confirmations that a study asks of it.
-pub fn is_confirmed(cell: &Cell, study: &Study) -> bool {
-    Wanted::of(cell, study).is_none_or(|wanted| wanted.are_in(cell))
+/// The points of a cell's trials that reached the goal in the fewest steps, from the best one on: as many as are confirmed, or all that did.
+fn best_points(cell: &Cell, confirm: &Confirm) -> Vec<u32> {
+    let mut complete: Vec<&Trial> = cell.trials.iter().filter(|trial| trial.steps.is_some()).collect();
+    complete.sort_by_key(|trial| (trial.steps, trial.index));
+    complete.iter().take(confirm.points as usize).map(|trial| trial.index).collect()
 }
 
-/// Leaves a cell the confirmations that a study asks of it. A training that has failed is kept until it is trained to a limit that is higher now.
-pub fn keep_wanted(cell: &mut Cell, study: &Study) {
-    cell.confirmations = Wanted::of(cell, study).map_or_else(Vec::new, |wanted| wanted.so_far(&cell.confirmations));
+/// The cells of `cells` next to a cell: at its sparsity those of the next smaller and the next larger batch size, at its batch size those of the
+/// next smaller and the next larger sparsity.
+fn neighbours<'c>(cell: &Cell, cells: &'c [Cell]) -> impl Iterator<Item = &'c Cell> {
+    let CellKey { batch_size, sparsity } = cell.key;
+    let of_sparsity = || cells.iter().filter(move |other| other.key.sparsity == sparsity);
+    let of_size = || cells.iter().filter(move |other| other.key.batch_size == batch_size);
+    let by_size = |a: &&Cell, b: &&Cell| a.key.batch_size.cmp(&b.key.batch_size);
+    let by_sparsity = |a: &&Cell, b: &&Cell| a.key.sparsity.total_cmp(&b.key.sparsity);
+    [
+        of_sparsity().filter(|other| other.key.batch_size < batch_size).max_by(by_size),
+        of_sparsity().filter(|other| other.key.batch_size > batch_size).min_by(by_size),
+        of_size().filter(|other| other.key.sparsity < sparsity).max_by(by_sparsity),
+        of_size().filter(|other| other.key.sparsity > sparsity).min_by(by_sparsity),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Whether a cell, one of a study's `cells`, has all the confirmations that the study asks of it.
+pub fn is_confirmed(cell: &Cell, cells: &[Cell], study: &Study) -> bool {
+    Wanted::of(cell, cells, study).is_none_or(|wanted| wanted.are_in(cell))
+}
+
+/// Leaves a study's cells the confirmations that the study asks of them. A training that has failed is kept until it is trained to a limit that is
+/// higher now.
+pub fn keep_wanted(cells: &mut [Cell], study: &Study) {
+    let wanted = |cell: &Cell| Some(Wanted::of(cell, cells, study)?.so_far(&cell.confirmations));
+    let kept: Vec<Vec<Confirmation>> = cells.iter().map(|cell| wanted(cell).unwrap_or_default()).collect();
+    cells.iter_mut().zip(kept).for_each(|(cell, kept)| cell.confirmations = kept);
 }
 
 /// The fewest steps between two evaluations of a cell's confirmations; further ones are evaluated as often. None of a cell without confirmations.
@@ -144,7 +179,7 @@ pub fn is_searched(cells: &[Cell], key: CellKey, trials: u32) -> bool {
 
 /// Whether a cell is among `cells`, with all trials and confirmations of the study.
 pub fn is_finished(cells: &[Cell], key: CellKey, study: &Study) -> bool {
-    is_searched(cells, key, study.grid.trials) && cells.iter().any(|cell| cell.key == key && is_confirmed(cell, study))
+    is_searched(cells, key, study.grid.trials) && cells.iter().any(|cell| cell.key == key && is_confirmed(cell, cells, study))
 }
 
 /// Whether every cell of a study is among `finished`, with all its trials and confirmations.

@@ -61,9 +61,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     study.join(&study.clone());
     let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
     merged.cells.sort_by(order);
-    for cell in &mut merged.cells {
-        keep_wanted(cell, &study);
-    }
+    keep_wanted(&mut merged.cells, &study);
     merged.complete = all_finished(&merged.cells, &study);
     merged.configuration = settings::canonical(&study)?;
     Ok(merged)

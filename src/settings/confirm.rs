@@ -26,6 +26,10 @@ section! {
         /// Points of each cell that are confirmed: those of the trials that reached the goal in the fewest steps. With `execution.race = true` seldom
         /// more than one trial does; a race of 1.25 or more has others.
         points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),
+        /// Whether the points of the cells next to a cell, at the next smaller and the next larger measured batch size and sparsity, are confirmed in
+        /// it too, although its own trials of them may have been late. So a cell whose race few trials ended in time has others to choose from.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        neighbours: bool = false => key(Flag, "true").see("how-it-works.md#confirmation"),
         /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.
         seeds: u32 = 16 => key(Whole::between(1, MOST_SEEDS), "16"),
         /// Half the width of the 95 % interval of the mean logarithm of the steps at which no more seeds are added, so 0.1 for about 10 %: each point
@@ -66,6 +70,7 @@ fn is_zero(value: &f64) -> bool {
 impl Confirm {
     /// Takes in what another run of the study asked for: the more points and seeds, the narrower interval, and the higher limit.
     pub fn join(&mut self, other: &Confirm) {
+        self.neighbours |= other.neighbours;
         self.points = self.points.max(other.points);
         self.seeds = self.seeds.max(other.seeds);
         // 0 asks for all seeds, which is more than any interval does.

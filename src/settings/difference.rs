@@ -22,8 +22,16 @@ pub const IGNORED_KEYS: [&str; 8] = [
 pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
 
 /// The keys of which a study may go on with more: those of the grid, and how much is confirmed.
-pub const GROWING_KEYS: [&str; 7] =
-    ["grid.batch_sizes", "grid.sparsities", "grid.trials", "confirm.points", "confirm.seeds", "confirm.precision", "confirm.limit"];
+pub const GROWING_KEYS: [&str; 8] = [
+    "grid.batch_sizes",
+    "grid.sparsities",
+    "grid.trials",
+    "confirm.points",
+    "confirm.neighbours",
+    "confirm.seeds",
+    "confirm.precision",
+    "confirm.limit",
+];
 
 /// The value of a key that a configuration does not have.
 pub const ABSENT: &str = "nothing";

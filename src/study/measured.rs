@@ -8,10 +8,14 @@ use crate::settings::{Confirm, Study};
 /// more steps.
 const AGAIN: f64 = 1.4;
 
+/// A cell's points with those of its neighbours over its own, assumed until it is confirmed: cells next to each other share some of their best
+/// points.
+const WITH_NEIGHBOURS: f64 = 2.5;
+
 /// The cells that a forecast learns from: those that are confirmed, where the study confirms them and any is; else all that are measured, with what
 /// their confirmations are assumed to take.
 pub(super) fn measured(cells: &[Cell], study: &Study) -> Vec<Measured> {
-    let confirmed: Vec<Measured> = cells.iter().filter(|cell| is_confirmed(cell, study)).map(Measured::of).collect();
+    let confirmed: Vec<Measured> = cells.iter().filter(|cell| is_confirmed(cell, cells, study)).map(Measured::of).collect();
     if !confirmed.is_empty() {
         return confirmed;
     }
@@ -21,12 +25,13 @@ pub(super) fn measured(cells: &[Cell], study: &Study) -> Vec<Measured> {
 
 /// The steps of a cell's confirmations over those of its trials, before any is known.
 pub(super) fn confirmation(study: &Study) -> f64 {
-    let Some(Confirm { points, seeds, limit, mean_error, .. }) = study.confirm else { return 0.0 };
+    let Some(Confirm { points, neighbours, seeds, limit, mean_error, .. }) = study.confirm else { return 0.0 };
     let factor = study.execution.race.factor();
     // A race that ends at the first trial leaves one point.
     let points = if factor == Some(1.0) { 1 } else { points.min(study.grid.trials) };
     let trials = f64::from(study.grid.trials) * factor.unwrap_or(limit);
-    f64::from(points) * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
+    let points = f64::from(points) * if neighbours { WITH_NEIGHBOURS } else { 1.0 };
+    points * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
 }
 
 /// Cells of `keys` that are without some of their trials or confirmations, each with the seconds that it has taken. The cell `begun` goes on: it

@@ -107,9 +107,7 @@ fn go_on(
     let known: Vec<(CellKey, Vec<Confirmation>)> = measured.map(|cell| (cell.key, cell.confirmations.clone())).collect();
     let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     results.cells = journal.finished;
-    for cell in &mut results.cells {
-        keep_wanted(cell, &whole);
-    }
+    keep_wanted(&mut results.cells, &whole);
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
     let mut driver = Driver {
         study,
@@ -161,8 +159,11 @@ fn go_on(
     let left_first = left.as_ref().map(|left| left.key);
     let mut order: Vec<(usize, CellKey)> = keys.iter().copied().enumerate().collect();
     order.sort_by_key(|(_, key)| Some(*key) != left_first);
-    for (index, key) in order {
-        if is_finished(&results.cells, key, &whole) || !searches && !is_searched(&results.cells, key, trials) {
+    // A cell is confirmed once its trials are measured; where its neighbours' points are confirmed too, once all cells' are.
+    let rounds = if whole.confirm.as_ref().is_some_and(|confirm| confirm.neighbours) { &[false, true][..] } else { &[true] };
+    for (confirms, (index, key)) in rounds.iter().flat_map(|&confirms| order.iter().map(move |&cell| (confirms, cell))) {
+        let is_measured = is_searched(&results.cells, key, trials);
+        if is_finished(&results.cells, key, &whole) || !searches && !is_measured || !confirms && is_measured {
             continue;
         }
         let size = sharing.ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
@@ -184,7 +185,7 @@ fn go_on(
             now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
-        if !is_searched(&results.cells, key, trials) {
+        if !is_measured {
             if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
                 return driver.ends(&results).map(|()| RunEnd::Stopped);
             }
@@ -205,16 +206,19 @@ fn go_on(
                 return driver.ends(&results).map(|()| RunEnd::Stopped);
             };
             cell.confirmations = known(key).to_vec();
-            keep_wanted(&mut cell, &whole);
             results.cells.retain(|known| known.key != key);
             results.cells.push(cell);
+            keep_wanted(&mut results.cells, &whole);
             driver.finished(&results.cells, &keys)?;
             driver.grown(&mut results)?;
         }
+        if !confirms {
+            continue;
+        }
         let mut left = left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
-        while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) {
-            let Some(wanted) = Wanted::of(&results.cells[place], &whole) else { break };
+        while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &results.cells, &whole)) {
+            let Some(wanted) = Wanted::of(&results.cells[place], &results.cells, &whole) else { break };
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
             if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {

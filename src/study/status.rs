@@ -154,8 +154,8 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         cells: keys.len(),
         left: Forecast::new(&measured, &left, study.grid.trials as usize, None),
         digest,
-        finished: whole.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
-        grown: grown.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
+        finished: whole.into_iter().map(|cell| FinishedCell::new(cell, &finished, &study)).collect(),
+        grown: grown.into_iter().map(|cell| FinishedCell::new(cell, &finished, &study)).collect(),
         trials: study.grid.trials,
         first_trial: study.search.first_trial,
         under_way,
@@ -240,8 +240,8 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
 }
 
 impl FinishedCell {
-    fn new(cell: &Cell, study: &Study) -> FinishedCell {
-        let wanted = Wanted::of(cell, study);
+    fn new(cell: &Cell, cells: &[Cell], study: &Study) -> FinishedCell {
+        let wanted = Wanted::of(cell, cells, study);
         FinishedCell {
             confirmed: wanted.as_ref().map_or(0, |wanted| wanted.among(&cell.confirmations).len()),
             to_confirm: wanted.as_ref().map_or(0, |wanted| wanted.trainings.len()),

@@ -359,7 +359,7 @@ fn a_higher_limit_is_advised_where_it_can_help() {
         results.configuration = results.configuration.replace("\n[execution]", &format!("{section}\n[execution]"));
         let study = settings::recorded("small", &results.configuration, &[]).unwrap().study;
         for cell in &mut results.cells {
-            let wanted = Wanted::of(cell, &study).unwrap();
+            let wanted = Wanted::of(cell, &[], &study).unwrap();
             let steps_run = if status == Status::Incomplete { wanted.last_step } else { 1 };
             let run = Trial { status, steps: None, steps_run, ..cell.trials[0].clone() };
             cell.confirmations = wanted.trainings.into_iter().map(|training| Confirmation { training, run: run.clone() }).collect();

@@ -138,6 +138,35 @@ fn only_missing_ones_are_trained_when_there_are_to_be_more() {
     assert!(said.contains("confirm.vary: journal has"), "{said}");
 }
 
+/// A cell has the points of the cells next to it too, whichever of them is measured or confirmed first.
+#[test]
+fn points_of_neighbours_are_confirmed_too() {
+    let settings =
+        |neighbours: bool| format!("[confirm]\npoints = 1\nneighbours = {neighbours}\nseeds = 2\nlimit = 2\n\n[search]\nfirst_trial = 6");
+    let (study, alone) = (study(&settings(true)), study(&settings(false)));
+    let whole = run(0, &study, "whole.h5", &[]);
+    let best: Vec<u32> = whole.iter().map(|cell| cell.best().unwrap().index).collect();
+    let points: Vec<Vec<u32>> = whole.iter().map(Cell::confirmed_points).collect();
+    assert_eq!(points, [[best[0], best[1]], [best[1], best[0]]], "each cell's own point, then the other's");
+    assert_ne!(best[0], best[1]);
+    assert_eq!(run(2, &study, "ranks.h5", &["--threads", "1"]), whole);
+
+    // One cell after the other, as jobs do that have a cell each.
+    for (file, sparsity) in [("dense.h5", "0"), ("sparse.h5", "0.9")] {
+        assert_eq!(run(0, &study, file, &["--sparsity", sparsity])[0].confirmed_points().len(), 1);
+    }
+    succeed(train().arg("merge").args(["dense.h5", "sparse.h5"].map(|name| study.at(name))).arg("-o").arg(study.at("parts.h5")));
+    assert!(!results::read(&study.at("parts.h5")).unwrap().complete);
+    succeed(study.subcommand("confirm", "parts.h5").arg("--quiet"));
+    assert_eq!(complete_in_order(&study.at("parts.h5")), whole);
+
+    // A study that asks for them later.
+    let before = run(0, &alone, "later.h5", &[]);
+    assert!(before.iter().all(|cell| cell.confirmations.len() == 2));
+    assert_eq!(trained(&alone, "later.h5", &["--set", "confirm.neighbours=true"]), (0, 4));
+    assert_eq!(complete_in_order(&alone.at("later.h5")), whole);
+}
+
 /// The confirmations are those that all seeds would give, as far as the rule of precision takes them.
 #[test]
 fn seeds_are_added_until_the_mean_is_known_well_enough() {

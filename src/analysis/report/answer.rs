@@ -8,8 +8,8 @@ use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, ShapedFit, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
-use crate::records::{self, Cell, CellKey, Status};
-use crate::settings::Race;
+use crate::records::{self, Cell, CellKey, Status, Wanted};
+use crate::settings::{self, Confirm, Race};
 use crate::statistics::FEWEST_SEEDS;
 
 /// Letters of a file's digest that are shown.
@@ -253,7 +253,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
     let (all, known) = (reached().count(), reached().filter(is_known).count());
     let asked = study.configuration.as_ref().ok().filter(|study| study.confirm.is_some());
-    let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, study));
+    let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, cells, study));
     // More trials keep those that are there.
     let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
     let more = format!("dps-train {file} --trials {}", 2 * trials);
@@ -312,7 +312,24 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         Race::Until(factor) if factor < WIDE_RACE => Some(factor),
         _ => None,
     });
+    // Points of the cells next to a cell that are not trained there yet: how many trainings, and their core-hours.
+    let of_neighbours = asked.map(|asked| {
+        let confirm = asked.confirm.clone().map(|confirm| Confirm { neighbours: true, ..confirm });
+        let with = settings::Study { confirm, ..asked.clone() };
+        let missing = |cell: &Cell| {
+            let wanted = Wanted::of(cell, cells, &with)?;
+            let missing = (wanted.trainings.len() - wanted.among(&cell.confirmations).len()) as f64;
+            Some((missing, core_hours_of(study, cell, missing, slower)?))
+        };
+        cells.iter().filter_map(missing).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+    });
     let (more_points, hours, command) = match race {
+        _ if let Some((missing, hours)) = of_neighbours
+            && missing > 0.0 =>
+        {
+            let command = format!("{confirm} --set confirm.neighbours=true");
+            (format!("confirming the points of each cell's neighbours in it too ({command})"), hours, command)
+        }
         Some(race) => {
             let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
             (

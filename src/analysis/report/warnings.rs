@@ -81,7 +81,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     found.extend(warmed_up_late(study));
     let mut of_cells: Vec<(Kind, CellKey, String)> = Vec::new();
     for cell in &study.results.cells {
-        let to_confirm = study.configuration.as_ref().ok().and_then(|study| Wanted::of(cell, study));
+        let to_confirm = study.configuration.as_ref().ok().and_then(|configured| Wanted::of(cell, &study.results.cells, configured));
         if let Some(wanted) = to_confirm.filter(|wanted| !cell.confirmations.is_empty() && !wanted.are_in(cell)) {
             let (found, all) = (wanted.among(&cell.confirmations).len(), some(wanted.trainings.len(), "training"));
             let words =

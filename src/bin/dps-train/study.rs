@@ -258,7 +258,7 @@ fn notes(study: &settings::Study, dataset: &Dataset, threads: usize) -> Vec<Stri
             "batch size {size} is larger than the training set of {examples} examples: a batch holds some of them more than once"
         ));
     }
-    if let Some(confirm) = study.confirm.as_ref().filter(|confirm| confirm.points > 1)
+    if let Some(confirm) = study.confirm.as_ref().filter(|confirm| confirm.points > 1 && !confirm.neighbours)
         && study.execution.race == settings::Race::Until(1.0)
     {
         notes.push(format!(
