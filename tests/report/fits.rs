@@ -1,5 +1,6 @@
 //! Fits against curves whose law is known.
 
+use super::coverage::{DENSE, confirmed_study};
 use crate::support::synthetic::{EVERY, Synthetic, normal};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
@@ -33,6 +34,27 @@ fn an_exponent_is_that_of_exact_points_and_none_of_fewer_than_three() {
         [slope(&[(1.0, 2.0), (2.0, 1.0)]), slope(&[(2.0, 2.0), (2.0, 1.0), (2.0, 3.0)]), slope(&[(1.0, 1.0), (2.0, 2.0), (3.0, 0.0)])],
         [None; 3]
     );
+}
+
+/// The ratios without one batch size are those of studies that did not measure it.
+#[test]
+fn leaving_out_a_batch_size_is_not_having_measured_it() {
+    let study = confirmed_study(3, &[4, 16, 64, 256, 1024], [DENSE, (2.0 * DENSE.0, 3.0 * DENSE.1)], 0.1, 1.0);
+    let ratio = |size: u32| {
+        let mut others = study.results.clone();
+        others.cells.retain(|cell| cell.key.batch_size != size);
+        let fits = confirmed_fits(&confirmed_cells(&gather(vec![("others.h5".to_owned(), others)])[0]));
+        (f64::from(size), fits[1].fitted.critical_ratio.unwrap().value)
+    };
+    let ratios = [4, 16, 64, 256, 1024].map(ratio);
+    let order = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+    let expected = [*ratios.iter().min_by(order).unwrap(), *ratios.iter().max_by(order).unwrap()];
+    let fits = confirmed_fits(&confirmed_cells(&study));
+    let found = fits[1].without_one.unwrap();
+    assert!(fits[0].without_one.is_none() && expected[0].1 < expected[1].1);
+    for (found, expected) in found.into_iter().zip(expected) {
+        assert!(found.0 == expected.0 && (found.1 / expected.1 - 1.0).abs() < 1e-9, "{found:?} {expected:?}");
+    }
 }
 
 /// Of 16 trials a cell: all equal, one far better than the others, or every second as good as the best.

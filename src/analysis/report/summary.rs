@@ -2,12 +2,12 @@
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED, brief};
-use super::parts::{control, rules, shaped, steps_to_result, to_come, verdicts};
+use super::parts::{control, fitted, rules, shaped, steps_to_result, to_come, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
 use crate::analysis::claims::{PAPERS_OPTIMIZERS, PAPERS_SPARSITIES, Verdict, by_chance, is_papers, papers_batch_sizes};
-use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
+use crate::analysis::statistics::{ConfirmedCell, FewerTrials, computed, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::{Metaparameter, OptimizerName};
 use crate::readable::{count, digits, some};
@@ -52,10 +52,8 @@ fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
     if !section.confirmed.is_empty() {
         blocks.extend([part("Confirmed steps"), Block::Table(confirmed(&section.confirmed)), Block::Note(CONFIRMED.to_owned())]);
     }
-    if !section.confirmed_fits.is_empty() {
-        blocks.extend([Block::Table(fitted(&section.confirmed_fits)), Block::Note(FITTED.to_owned())]);
-        blocks.extend(shaped(&section.confirmed_fits, brief));
-    }
+    blocks.extend(fitted(&section.confirmed_fits, brief));
+    blocks.extend(shaped(&section.confirmed_fits, brief));
     if let Some(beside) = &section.control {
         blocks.push(part("Beside the study that it is a control of"));
         blocks.extend(control(study, beside, brief));
@@ -109,21 +107,6 @@ fn confirmed(cells: &[ConfirmedCell]) -> Table {
         .shown("9 of 10 are there", brief, |cell| Some(cell.confirmed.nine_of_ten))
         .shown("failed", brief, |cell| Some(cell.confirmed.failures))
         .shown("K* over the mean", brief, |cell| cell.luck)
-        .table()
-}
-
-/// The note below the table of these fits.
-const FITTED: &str = "The law c1/B + c2 fitted to the means, by their errors; all cells share their seeds, which are drawn again together. Goodness: how often \
-                      means with these errors would lie as far from the law, if it held.";
-
-fn fitted(fits: &[ConfirmedFit]) -> Table {
-    Rows::new("confirmed-fits", fits)
-        .column("sparsity", |one| one.fitted.sparsity.to_string())
-        .column("batch sizes", |one| one.fitted.points.len().to_string())
-        .shown("critical batch size", brief, |one| one.fit().map(|fit| fit.critical))
-        .shown("that over the dense one's", brief, |one| one.fitted.critical_ratio)
-        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
-        .column("goodness", |one| digits(one.goodness, 2))
         .table()
 }
 

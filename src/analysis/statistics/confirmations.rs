@@ -6,7 +6,8 @@ use super::confirmed::{Confirmed, Reached, mean_error};
 use super::exponents::Exponents;
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
-use super::means::{Mean, MeanFit, fit_means};
+use super::least_squares::Law;
+use super::means::{Mean, MeanFit, fit_means, laws};
 use super::shaped::{Shape, Shaped};
 use super::sharpness::Sharp;
 
@@ -42,6 +43,9 @@ pub struct ConfirmedFit {
     pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
+    /// The least and the greatest ratio of critical batch sizes that the fits give where one batch size is left out of all of them, each with that
+    /// batch size in examples. None of the dense network, and where too few batch sizes are left.
+    pub without_one: Option<[(f64, f64); 2]>,
     /// The fit of ((c1/B)^q + c2^q)^(1/q), with a sharpness q that all sparsities share; none of one sparsity or few means.
     pub sharp: Option<ShapedFit>,
     /// The fit of c1/B^a + c2, with an exponent a for each sparsity; none of few means.
@@ -177,12 +181,32 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
     let (sharp, bent) = (Shaped::<Sharp>::new(&of_fits), Shaped::<Exponents>::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
+    let without_one = dense.map_or_else(Vec::new, |dense| without_one(&of_fits, dense));
     let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {
         let (sharp, bent) =
             (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
         // The exponent by the errors of the means.
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
-        ConfirmedFit { fitted, goodness, variances, tuning, sharp, bent }
+        ConfirmedFit { fitted, goodness, variances, tuning, without_one: without_one.get(place).copied().flatten(), sharp, bent }
     };
     fits.into_iter().zip(errors).enumerate().map(with).collect()
+}
+
+/// For each curve, the least and the greatest ratio of its critical batch size to the one of the curve at the place `dense`, where one batch size is
+/// left out of all curves, each with that batch size. None of the dense curve itself, and where a batch size leaves too few others.
+fn without_one(curves: &[Vec<Mean>], dense: usize) -> Vec<Option<[(f64, f64); 2]>> {
+    let sizes = ascending(curves.iter().flatten().map(|mean| mean.batch_size), f64::total_cmp);
+    let critical = |size: f64| {
+        let others = |means| Vec::into_iter(means).filter(|mean: &Mean| mean.batch_size != size).collect();
+        let curves: Vec<Vec<Mean>> = curves.iter().cloned().map(others).collect();
+        (size, laws(&curves).into_iter().map(|law| law.map(|Law { c1, c2 }| c1 / c2)).collect::<Vec<Option<f64>>>())
+    };
+    let criticals: Vec<(f64, Vec<Option<f64>>)> = sizes.into_iter().map(critical).collect();
+    let of = |place: usize| {
+        let ratio = |(size, critical): &(f64, Vec<Option<f64>>)| Some((*size, critical[place]? / critical[dense]?));
+        let ratios = criticals.iter().map(ratio).collect::<Option<Vec<(f64, f64)>>>()?;
+        let order = |a: &(f64, f64), b: &(f64, f64)| a.1.total_cmp(&b.1);
+        Some([ratios.iter().copied().min_by(order)?, ratios.iter().copied().max_by(order)?]).filter(|_| place != dense)
+    };
+    (0..curves.len()).map(of).collect()
 }

@@ -40,13 +40,10 @@ pub struct MeanFit {
 
 /// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
 pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFit, String>>, f64) {
-    let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means.as_ref())).collect();
-    let all: Vec<&Means> = curves.iter().flatten().collect();
-    let freedom: usize = all.iter().map(|means| means.freedom()).sum();
-    let variance = left_over(|variance| all.iter().map(|means| means.squares(variance)).sum(), freedom);
+    let (curves, freedom, variance) = weighed(curves);
     // A deviation that is estimated from few points is uncertain: Student's t stretches it.
     let stretched = variance.sqrt() * student(freedom) / QUANTILE;
-    let seeds = all.iter().map(|means| means.seeds()).max().unwrap_or(0);
+    let seeds = curves.iter().flatten().map(Means::seeds).max().unwrap_or(0);
     let fit = |(number, means): (usize, &Result<Means, String>)| {
         let means = means.as_ref().map_err(Clone::clone)?;
         let weights = means.weights(variance);
@@ -63,6 +60,21 @@ pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFi
         Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), (least, None), resamples), goodness, variances: means.own.clone() })
     };
     (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
+}
+
+/// The law fitted to each curve, as [`fit_means`] does; none of a curve of fewer than three batch sizes.
+pub fn laws<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> Vec<Option<Law>> {
+    let (curves, _, variance) = weighed(curves);
+    let law = |means: &Means| means.law(&means.logs, &means.weights(variance));
+    curves.iter().map(|means| means.as_ref().ok().map(law)).collect()
+}
+
+/// The means of each curve, the degrees of freedom of all, and the variance that their errors leave over.
+fn weighed<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<Means<'a>, String>>, usize, f64) {
+    let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means.as_ref())).collect();
+    let freedom: usize = curves.iter().flatten().map(Means::freedom).sum();
+    let variance = left_over(|variance| curves.iter().flatten().map(|means| means.squares(variance)).sum(), freedom);
+    (curves, freedom, variance)
 }
 
 /// The variance of log means beyond their errors with which the weighted `squares` are as many as there are degrees of freedom (Paule and Mandel,

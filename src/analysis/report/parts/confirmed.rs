@@ -43,15 +43,7 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scat
     if !scatter.is_empty() {
         blocks.extend([Block::Text(SCATTER.to_owned()), Block::Table(scattered(scatter))]);
     }
-    if !fits.is_empty() {
-        let text = format!(
-            "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of {} draws of the seeds, the same ones for all cells, as \
-             cells share them. __Goodness of the fit__: how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or \
-             the points were tuned unevenly. __Uneven tuning__: the scatter of means beyond their errors, over all sparsities; the intervals have it.",
-            count(RESAMPLES)
-        );
-        blocks.extend([Block::Text(text), Block::Table(fitted(fits))]);
-    }
+    blocks.extend(fitted(fits, interval));
     blocks.extend(shaped(fits, interval));
     blocks
 }
@@ -107,16 +99,36 @@ fn of_law(
     vec![Block::Text(text), Block::Table(table)]
 }
 
-fn fitted(fits: &[ConfirmedFit]) -> Table {
-    Rows::new("confirmed-fits", fits)
+/// The least and the greatest of ratios, each with the batch size that was left out.
+fn left_out(ratios: [(f64, f64); 2]) -> String {
+    let [least, greatest] = ratios.map(|(size, ratio)| format!("{} ({})", digits(ratio, 2), count(size as u64)));
+    format!("{least} to {greatest}")
+}
+
+/// The paper's law fitted to confirmed steps, in words and with a row a sparsity; no block where none is fitted. `shown` writes an estimate.
+pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
+    if fits.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of {} draws of the seeds, the same ones for all cells, as \
+         cells share them. __Goodness of the fit__: how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or \
+         the points were tuned unevenly. __Uneven tuning__: the scatter of means beyond their errors, over all sparsities; the intervals have it. \
+         __Without one batch size__: the least and the greatest ratio of critical batch sizes where one batch size, named behind it, is left out of all \
+         curves.",
+        count(RESAMPLES)
+    );
+    let table = Rows::new("confirmed-fits", fits)
         .column("sparsity", |one| one.fitted.sparsity.to_string())
         .column("batch sizes", |one| one.fitted.points.len().to_string())
-        .shown("c1", interval, |one| one.fit().map(|fit| fit.c1))
-        .shown("c2", interval, |one| one.fit().map(|fit| fit.c2))
-        .shown("critical batch size", interval, |one| one.fit().map(|fit| fit.critical))
-        .shown("critical batch size / dense", interval, |one| one.fitted.critical_ratio)
+        .shown("c1", shown, |one| one.fit().map(|fit| fit.c1))
+        .shown("c2", shown, |one| one.fit().map(|fit| fit.c2))
+        .shown("critical batch size", shown, |one| one.fit().map(|fit| fit.critical))
+        .shown("that over the dense one's", shown, |one| one.fitted.critical_ratio)
         .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
+        .column("without one batch size", |one| one.without_one.map_or_else(|| ABSENT.to_owned(), left_out))
         .column("goodness of the fit", |one| digits(one.goodness, 2))
         .column("uneven tuning", |one| format!("{:.1} %", 100.0 * one.tuning))
-        .table()
+        .table();
+    vec![Block::Text(text), Block::Table(table)]
 }

@@ -46,6 +46,8 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .estimate("c2_over_dense", |(_, fit)| fit.fitted.c2_ratio)
         .estimate("critical_over_dense", |(_, fit)| fit.fitted.critical_ratio)
         .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
+        .column("least_without_one_batch_size", |(_, fit)| optional(fit.without_one.map(|[least, _]| least.1)))
+        .column("greatest_without_one_batch_size", |(_, fit)| optional(fit.without_one.map(|[_, greatest]| greatest.1)))
         .column("goodness", |(_, fit)| tiny(fit.goodness))
         .column("uneven_tuning", |(_, fit)| fit.tuning.to_string())
         .estimate("sharpness", |(_, fit)| fit.sharp.map(|sharp| sharp.shape))
