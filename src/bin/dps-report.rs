@@ -169,7 +169,12 @@ fn changed(results: &[PathBuf]) -> Vec<Option<SystemTime>> {
 fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     let mut files = Vec::new();
     let mut digests = BTreeMap::new();
-    for path in &arguments.results {
+    for (place, path) in arguments.results.iter().enumerate() {
+        // A file that is named twice is one file.
+        let is_same = |other: &PathBuf| matches!((other.canonicalize(), path.canonicalize()), (Ok(one), Ok(other)) if one == other);
+        if arguments.results[..place].iter().any(is_same) {
+            continue;
+        }
         let name = shown_name(path, &arguments.results);
         if path.is_dir() {
             // The layout has no goal; this is the one to get below.

@@ -1,11 +1,14 @@
 //! When a study is probably done: the seconds that its cells will take, learnt from those that are measured.
 //!
-//! `model` fits the seconds of cells and says those of others; nothing here reads a file or a clock.
+//! `model` fits the seconds of cells and says those of others; `trainings` says the steps of a cell's trainings that end one by one. Nothing here
+//! reads a file or a clock.
 
 mod left;
 mod model;
+mod trainings;
 
 pub use left::Left;
+pub use trainings::Trainings;
 
 use std::fmt;
 
@@ -25,6 +28,9 @@ pub struct Measured {
     /// Wall-clock seconds of the cell, with those of its confirmations where it has any.
     pub seconds: f64,
 }
+
+/// How many times as long, or as short, trainings under way may take as their steps say.
+const OFF: f64 = 1.5;
 
 /// A forecast of a study's end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -52,6 +58,14 @@ impl Forecast {
             last.1 / forecast.seconds
         });
         Some(Forecast { left: Model::new(&known, assumed).left(left), cells: known.len(), last_over_forecast })
+    }
+
+    /// The forecast where the first of the cells `left` is under way and will take about `seconds` more, by its own steps.
+    pub fn with_first(measured: &[Measured], left: &[(CellKey, f64)], trials: usize, seconds: f64) -> Forecast {
+        let rest = left.get(1..).and_then(|rest| Forecast::new(measured, rest, trials, None));
+        let Left { seconds: median, low, high } = rest.map_or(Left { seconds: 0.0, low: 0.0, high: 0.0 }, |rest| rest.left);
+        let left = Left { seconds: median + seconds, low: low + seconds / OFF, high: high + seconds * OFF };
+        rest.map_or(Forecast { left, cells: 0, last_over_forecast: None }, |rest| Forecast { left, ..rest })
     }
 }
 

@@ -7,7 +7,7 @@ use super::measured;
 use super::place::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
-use crate::forecast::{Forecast, Measured};
+use crate::forecast::{Forecast, Measured, Trainings};
 use crate::journal::Record;
 use crate::progress::{Event, Observer};
 use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted, all_finished};
@@ -53,8 +53,9 @@ pub(super) struct Forecasting {
 }
 
 impl Forecasting {
-    /// The forecast after `now`, which is made anew every few seconds, for cells of so many trials.
-    fn after(&mut self, now: Instant, trials: u32) -> Option<Forecast> {
+    /// The forecast after `now`, which is made anew every few seconds, for cells of so many trials. `under_way` is what the cell under way, or its
+    /// confirmation, will take by its own steps, in seconds.
+    fn after(&mut self, now: Instant, trials: u32, under_way: Option<f64>) -> Option<Forecast> {
         match self.said {
             Some((at, said)) if now.saturating_duration_since(at) < FORECAST_EVERY => said,
             _ => {
@@ -62,7 +63,10 @@ impl Forecasting {
                 if let Some((_, spent)) = self.left.first_mut() {
                     *spent = elapsed;
                 }
-                let said = Forecast::new(&self.measured, &self.left, trials as usize, None);
+                let said = match under_way {
+                    Some(seconds) => Some(Forecast::with_first(&self.measured, &self.left, trials as usize, seconds)),
+                    None => Forecast::new(&self.measured, &self.left, trials as usize, None),
+                };
                 self.said = Some((now, said));
                 said
             }
@@ -156,6 +160,22 @@ impl Driver<'_> {
         measured::left(measured, keys, self.whole, Some((self.key, 0.0)))
     }
 
+    /// The seconds that the trainings of the confirmation under way will take, by how long their steps and evaluations have taken; none while there
+    /// is no confirmation, or no step was taken.
+    fn confirmed_after(&self, moment: &Moment) -> Option<f64> {
+        let (trainings, confirm) = (self.confirming.as_ref()?, self.whole.confirm.as_ref()?);
+        let last_step = f64::from(moment.last_step);
+        let left = Trainings {
+            median: if confirm.mean_error { f64::INFINITY } else { measured::AGAIN / confirm.limit * last_step },
+            last_step,
+            step: moment.step.into(),
+            alive: moment.alive,
+            waiting: trainings.len().saturating_sub(moment.alive + moment.ended),
+        };
+        let trained = moment.examples as f64 / f64::from(self.key.batch_size);
+        (trained > 0.0).then(|| moment.seconds / trained * left.steps())
+    }
+
     /// Writes the result file.
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {
         self.unpublished = 0;
@@ -190,7 +210,7 @@ impl Conductor for Driver<'_> {
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
         if self.files.is_some() {
-            let left = self.forecast.after((self.surroundings.now)(), self.whole.grid.trials);
+            let left = self.forecast.after((self.surroundings.now)(), self.whole.grid.trials, self.confirmed_after(moment));
             self.observer.event(&Event::Moment { key: self.key, moment, left });
         }
         // Rank 0's clock decides for all ranks. A signal may reach any rank.

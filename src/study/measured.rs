@@ -6,7 +6,7 @@ use crate::settings::{Confirm, Study};
 
 /// Steps of a training with a fresh seed over those of the cell's best trial, assumed until a cell is confirmed: fresh seeds take a quarter to a half
 /// more steps.
-const AGAIN: f64 = 1.4;
+pub(super) const AGAIN: f64 = 1.4;
 
 /// A cell's points with those of its neighbours over its own, assumed until it is confirmed: cells next to each other share some of their best
 /// points.

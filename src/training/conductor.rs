@@ -13,6 +13,8 @@ pub struct Moment {
     pub evaluated: bool,
     /// Lanes still training.
     pub alive: usize,
+    /// Trials of the cell that have ended.
+    pub ended: usize,
     /// The step at which the trials end at the latest: with their budget, or with the race once one has reached the goal.
     pub last_step: u32,
     /// Fewest errors of a whole evaluation.

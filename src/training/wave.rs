@@ -108,6 +108,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             advanced?;
             self.share_out_seconds();
             self.moment.alive = self.trials.training.len();
+            self.moment.ended = self.trials.ended.len();
             self.moment.last_step = self.last_step();
             let decision = self.conductor.moment(&self.moment)?;
             if self.moment.step >= self.last_step() {

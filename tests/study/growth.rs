@@ -74,6 +74,9 @@ fn a_result_file_alone_grows_and_gives_its_settings_to_another() {
     assert!(other.len() == 2 && other.iter().all(|cell| cell.trials.iter().map(|trial| trial.index).eq(5..7)), "{other:?}");
     let said = fail(&mut of_results("grown.h5", &["--fresh"]), 2);
     assert!(said.contains("expected no --fresh with a result file"), "{said}");
+    std::fs::rename(study.at("other.h5"), study.at("moved.h5")).unwrap();
+    let said = fail(&mut of_results("other.h5", &[]), 4);
+    assert!(said.contains("found its journal") && said.contains("the command that started the study goes on with it"), "{said}");
     assert_eq!(cells(&study, "grown.h5"), whole);
 }
 
