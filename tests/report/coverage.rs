@@ -336,6 +336,13 @@ fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
                 ("K of the confirmed fit over dense, mean of all batch sizes", sparse.mean_over(dense, all), mean),
             ]);
         }
+        // A fit of means that follow the law, with nothing but their errors, is said to hold.
+        let said = |goodness: f64| Estimate { value: goodness, low: 0.0, high: goodness };
+        if sharpness == 1.0 && tuning == 0.0 {
+            known.push(("goodness of the fit, dense: 0.05 or more", said(fits[0].goodness), 0.05));
+            known.push(("goodness of the fit, sparse: 0.05 or more", said(fits[1].goodness), 0.05));
+            known.extend(fits[0].bent.map(|bent| ("goodness of the fit, with exponents: 0.05 or more", said(bent.goodness), 0.05)));
+        }
         // Four means of each curve leave too few degrees of freedom for a sharpness.
         if let [Some(of_dense), Some(of_sparse)] = [0, 1].map(|number| fits[number].sharp) {
             known.extend([
