@@ -1,4 +1,4 @@
-//! The steps that trainings have still to take which end one by one, each at its goal.
+//! Steps that trainings have still to take, each of which ends at its own goal.
 
 /// Trainings of one batch size that are under way or to come.
 #[derive(Debug, Clone, Copy)]
@@ -7,15 +7,15 @@ pub struct Trainings {
     pub median: f64,
     /// The step at which the last ones end.
     pub last_step: f64,
-    /// Steps that those under way have taken.
+    /// Steps that each training under way has taken.
     pub step: f64,
-    /// How many are under way.
+    /// Trainings under way.
     pub alive: usize,
-    /// How many have not begun.
+    /// Trainings that have not begun.
     pub waiting: usize,
 }
 
-/// The deviation of the logarithm of a training's steps: between that of dense networks and that of sparse ones at large batch sizes.
+/// The deviation of a training's log steps: dense networks scatter less, sparse ones at large batch sizes more.
 const SCATTER: f64 = 0.3;
 
 /// Quantiles of a normal distribution in the middle of ten parts of equal size.

@@ -136,8 +136,8 @@ fn best_points(cell: &Cell, confirm: &Confirm) -> Vec<u32> {
     complete.iter().take(confirm.points as usize).map(|trial| trial.index).collect()
 }
 
-/// The cells of `cells` next to a cell: at its sparsity those of the next smaller and the next larger batch size, at its batch size those of the
-/// next smaller and the next larger sparsity.
+/// The cells of `cells` next to a cell: at its sparsity the cells of the next smaller and the next larger batch size, at its batch size the cells
+/// of the next smaller and the next larger sparsity.
 fn neighbours<'c>(cell: &Cell, cells: &'c [Cell]) -> impl Iterator<Item = &'c Cell> {
     let CellKey { batch_size, sparsity } = cell.key;
     let of_sparsity = || cells.iter().filter(move |other| other.key.sparsity == sparsity);

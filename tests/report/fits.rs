@@ -36,7 +36,7 @@ fn an_exponent_is_that_of_exact_points_and_none_of_fewer_than_three() {
     );
 }
 
-/// The ratios without one batch size are those of studies that did not measure it.
+/// Ratios without one batch size equal the ratios of studies that did not measure it.
 #[test]
 fn leaving_out_a_batch_size_is_not_having_measured_it() {
     let study = confirmed_study(3, &[4, 16, 64, 256, 1024], [DENSE, (2.0 * DENSE.0, 3.0 * DENSE.1)], 0.1, 1.0);

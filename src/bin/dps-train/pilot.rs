@@ -48,11 +48,11 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
         let sparsities: Vec<String> = prepared.configuration.study.grid.sparsities.iter().map(f64::to_string).collect();
         observer.event(&Event::Note {
             line: &format!(
-                "pilot: batch size {} at sparsity {}: {} of {} steps each; results: {}",
+                "pilot: batch size {} at sparsity {}: {} of {} each; results: {}",
                 count(part.batch_size),
                 sparsities.join(" and "),
                 some(part.trials as usize, "curve"),
-                count(part.steps),
+                some(part.steps as usize, "step"),
                 part.output.display()
             ),
         });
