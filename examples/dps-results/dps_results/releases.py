@@ -231,6 +231,21 @@ def _page(columns, folder):
     return "\n".join(lines) + "\n"
 
 
+def _release(options):
+    """Writes the data set into a new folder, which takes its name once it is whole."""
+    parent = os.path.dirname(os.path.abspath(options.output))
+    os.makedirs(parent, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent) as beside:
+        folder = os.path.join(beside, "release")
+        write(options.files, options.report, folder)
+        for file in options.beside:
+            shutil.copy(file, folder)
+        with open(os.path.join(folder, "SHA256SUMS"), "w") as sums:
+            for name in sorted(set(os.listdir(folder)) - {"SHA256SUMS"}):
+                sums.write(f"{_sha256(os.path.join(folder, name))}  {name}\n")
+        os.rename(folder, options.output)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Write a data set of several studies.")
     parser.add_argument("files", nargs="+", metavar="RESULT.h5")
@@ -240,19 +255,10 @@ def main():
     options = parser.parse_args()
     if os.path.lexists(options.output):
         parser.error(f"expected a new folder, found {options.output}; name another, or remove it")
-    # The folder takes its name once it is whole.
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(options.output))) as beside:
-        folder = os.path.join(beside, "release")
-        try:
-            write(options.files, options.report, folder)
-            for file in options.beside:
-                shutil.copy(file, folder)
-        except (OSError, ValueError) as refusal:
-            parser.exit(1, f"error: {refusal}\n")
-        with open(os.path.join(folder, "SHA256SUMS"), "w") as sums:
-            for name in sorted(set(os.listdir(folder)) - {"SHA256SUMS"}):
-                sums.write(f"{_sha256(os.path.join(folder, name))}  {name}\n")
-        os.rename(folder, options.output)
+    try:
+        _release(options)
+    except (OSError, ValueError) as refusal:
+        parser.exit(1, f"error: {refusal}\n")
     print(f"{options.output}: {read(options.output)!r}")
 
 
