@@ -169,10 +169,10 @@ fn changed(results: &[PathBuf]) -> Vec<Option<SystemTime>> {
 fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     let mut files = Vec::new();
     let mut digests = BTreeMap::new();
-    for (place, path) in arguments.results.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    for path in &arguments.results {
         // A file that is named twice is one file.
-        let is_same = |other: &PathBuf| matches!((other.canonicalize(), path.canonicalize()), (Ok(one), Ok(other)) if one == other);
-        if arguments.results[..place].iter().any(is_same) {
+        if path.canonicalize().is_ok_and(|place| !known.insert(place)) {
             continue;
         }
         let name = shown_name(path, &arguments.results);

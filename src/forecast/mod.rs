@@ -63,9 +63,10 @@ impl Forecast {
     /// The forecast where the first of the cells `left` is under way and will take about `seconds` more, by its own steps.
     pub fn with_first(measured: &[Measured], left: &[(CellKey, f64)], trials: usize, seconds: f64) -> Forecast {
         let rest = left.get(1..).and_then(|rest| Forecast::new(measured, rest, trials, None));
-        let Left { seconds: median, low, high } = rest.map_or(Left { seconds: 0.0, low: 0.0, high: 0.0 }, |rest| rest.left);
-        let left = Left { seconds: median + seconds, low: low + seconds / OFF, high: high + seconds * OFF };
-        rest.map_or(Forecast { left, cells: 0, last_over_forecast: None }, |rest| Forecast { left, ..rest })
+        let nothing = Forecast { left: Left { seconds: 0.0, low: 0.0, high: 0.0 }, cells: 0, last_over_forecast: None };
+        let rest = rest.unwrap_or(nothing);
+        let Left { seconds: median, low, high } = rest.left;
+        Forecast { left: Left { seconds: median + seconds, low: low + seconds / OFF, high: high + seconds * OFF }, ..rest }
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
+use crate::settings::each_once;
 
 /// One start of a study. It decides no result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -87,5 +88,26 @@ impl std::fmt::Display for Ending {
             Ending::Failed(code) => write!(f, "exit code {code}"),
             Ending::Unknown => f.write_str("an end that nobody saw"),
         }
+    }
+}
+
+/// Causes of starts in words, each once and in the order in which they come first, with how often it comes.
+pub fn counted(causes: &[String]) -> Vec<String> {
+    let counted = |cause: &String| match causes.iter().filter(|other| *other == cause).count() {
+        1 => cause.clone(),
+        times => format!("{cause} ({times} times)"),
+    };
+    each_once(causes.iter().map(counted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once_each() {
+        let causes = ["a stop", "it was finished", "a stop", "a stop"].map(str::to_owned);
+        assert_eq!(counted(&causes), ["a stop (3 times)", "it was finished"]);
+        assert_eq!((counted(&causes[..1]), counted(&[])), (vec!["a stop".to_owned()], Vec::new()));
     }
 }

@@ -23,8 +23,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What a study asks of a cell whose trials are all measured, one of the study's `cells`: where its mean is to reach a precision, the seeds that
-    /// the cell's confirmations call for next. None where it confirms nothing, and where no trial reached the goal.
+    /// Confirmations that a study asks of a cell whose trials are all measured, one of the study's `cells`: where the cell's mean is to reach a
+    /// precision, those of the seeds that its confirmations call for next. None where the study confirms nothing, or no trial reached the goal.
     pub fn of(cell: &Cell, cells: &[Cell], study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {

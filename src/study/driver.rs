@@ -53,8 +53,8 @@ pub(super) struct Forecasting {
 }
 
 impl Forecasting {
-    /// The forecast after `now`, which is made anew every few seconds, for cells of so many trials. `under_way` is what the cell under way, or its
-    /// confirmation, will take by its own steps, in seconds.
+    /// The forecast after `now`, which is made anew every few seconds, for cells of so many trials. `under_way` is what the confirmation under
+    /// way, if there is one, will take by its own steps, in seconds.
     fn after(&mut self, now: Instant, trials: u32, under_way: Option<f64>) -> Option<Forecast> {
         match self.said {
             Some((at, said)) if now.saturating_duration_since(at) < FORECAST_EVERY => said,

@@ -28,10 +28,10 @@ pub(super) fn confirmation(study: &Study) -> f64 {
     let Some(Confirm { points, neighbours, seeds, limit, mean_error, .. }) = study.confirm else { return 0.0 };
     let factor = study.execution.race.factor();
     // A race that ends at the first trial leaves one point.
-    let points = if factor == Some(1.0) { 1 } else { points.min(study.grid.trials) };
+    let points = f64::from(if factor == Some(1.0) { 1 } else { points.min(study.grid.trials) });
     let trials = f64::from(study.grid.trials) * factor.unwrap_or(limit);
-    let points = f64::from(points) * if neighbours { WITH_NEIGHBOURS } else { 1.0 };
-    points * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
+    let of_others = if neighbours { WITH_NEIGHBOURS } else { 1.0 };
+    points * of_others * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
 }
 
 /// Cells of `keys` that are without some of their trials or confirmations, each with the seconds that it has taken. The cell `begun` goes on: it

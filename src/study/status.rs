@@ -12,7 +12,7 @@ use super::measured;
 use crate::forecast::Forecast;
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{duration, first_line, some};
-use crate::records::{Cell, CellKey, Ending, Start, Status, Wanted, cells, is_searched};
+use crate::records::{Cell, CellKey, Ending, Start, Status, Wanted, cells, counted, is_searched};
 use crate::settings::{self, Study};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
@@ -274,16 +274,6 @@ impl StudyStatus {
     }
 }
 
-/// Each of the causes once, in their order, with how often it comes.
-fn counted(causes: &[String]) -> String {
-    let first = causes.iter().enumerate().filter(|(place, cause)| !causes[..*place].contains(cause)).map(|(_, cause)| cause);
-    let counted = |cause: &String| match causes.iter().filter(|other| *other == cause).count() {
-        1 => cause.clone(),
-        count => format!("{cause} ({})", some(count, "time")),
-    };
-    first.map(counted).collect::<Vec<_>>().join("; ")
-}
-
 /// Lines for a person.
 impl fmt::Display for StudyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -312,7 +302,7 @@ impl fmt::Display for StudyStatus {
             writeln!(f, "  job         process {process} on {host}, since {since}")?;
         }
         let restarts = self.restarts.map_or(String::new(), |restarts| format!(", restarted {}", some(restarts as usize, "time")));
-        let causes = counted(&self.causes);
+        let causes = counted(&self.causes).join("; ");
         let causes = if causes.is_empty() { causes } else { format!(", after {causes}") };
         writeln!(f, "  started     {}{restarts}{causes}", self.started)?;
         let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
@@ -339,17 +329,5 @@ impl fmt::Display for StudyStatus {
             writeln!(f, "    {key}: being confirmed, at step {step} at the last checkpoint")?;
         }
         self.left.map_or(Ok(()), |left| writeln!(f, "  left        {left}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_are_told_once_each() {
-        let causes = ["a stop", "it was finished", "a stop", "a stop"].map(str::to_owned);
-        assert_eq!(counted(&causes), "a stop (3 times); it was finished");
-        assert_eq!((counted(&causes[..1]), counted(&[])), ("a stop".to_owned(), String::new()));
     }
 }

@@ -234,7 +234,7 @@ const MOST_SEEDS: u32 = 32;
 const PRECISE: &str = "equal points, seeds added until precision = 0.1";
 
 /// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by
-/// 16 %, of which half is common to points and cells; steps are known to 10; in the third column trainings that take 1.2 times the median fail, in
+/// 16 %, of which half is common to points and cells; steps are known to 10; in the fourth column trainings that take 1.2 times the median fail, in
 /// the last one seeds are added as the rule of precision says.
 fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
     let cell = |seed: u64, cell: u64, count: u64, spread: f64, limit: f64, precision: f64| {

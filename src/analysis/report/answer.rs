@@ -323,22 +323,20 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         };
         cells.iter().filter_map(missing).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     });
-    let (more_points, hours, command) = match race {
-        _ if let Some((missing, hours)) = of_neighbours
-            && missing > 0.0 =>
-        {
-            let command = format!("{confirm} --set confirm.neighbours=true");
-            (format!("confirming the points of each cell's neighbours in it too ({command})"), hours, command)
-        }
-        Some(race) => {
-            let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
-            (
-                format!("a race to {WIDE_RACE} times K*, not {race}, which has more points to confirm ({wider}),"),
-                whole * WIDE_RACE / race,
-                wider,
-            )
-        }
-        None => (format!("twice as many trials ({more})"), whole, more),
+    let (more_points, hours, command) = if let Some((missing, hours)) = of_neighbours
+        && missing > 0.0
+    {
+        let command = format!("{confirm} --set confirm.neighbours=true");
+        (format!("confirming the points of each cell's neighbours in it too ({command})"), hours, command)
+    } else if let Some(race) = race {
+        let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
+        (
+            format!("a race to {WIDE_RACE} times K*, not {race}, which has more points to confirm ({wider}),"),
+            whole * WIDE_RACE / race,
+            wider,
+        )
+    } else {
+        (format!("twice as many trials ({more})"), whole, more)
     };
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {

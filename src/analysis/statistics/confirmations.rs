@@ -197,8 +197,8 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
 fn without_one(curves: &[Vec<Mean>], dense: usize) -> Vec<Option<[(f64, f64); 2]>> {
     let sizes = ascending(curves.iter().flatten().map(|mean| mean.batch_size), f64::total_cmp);
     let critical = |size: f64| {
-        let others = |means| Vec::into_iter(means).filter(|mean: &Mean| mean.batch_size != size).collect();
-        let curves: Vec<Vec<Mean>> = curves.iter().cloned().map(others).collect();
+        let others = curves.iter().map(|means| means.iter().copied().filter(|mean| mean.batch_size != size).collect());
+        let curves: Vec<Vec<Mean>> = others.collect();
         (size, laws(&curves).into_iter().map(|law| law.map(|Law { c1, c2 }| c1 / c2)).collect::<Vec<Option<f64>>>())
     };
     let criticals: Vec<(f64, Vec<Option<f64>>)> = sizes.into_iter().map(critical).collect();

@@ -219,15 +219,16 @@ pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<P
 /// The configuration of a result file; where its cells are confirmed, with a section that says how. Rank 0 reads it.
 fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<settings::Configuration> {
     let path = &arguments.config;
-    let read = || match journal::journal_path(path) {
-        journal if !path.exists() && journal.exists() => {
+    let read = || {
+        let journal = journal::journal_path(path);
+        if !path.exists() && journal.exists() {
             let problem = format!(
                 "expected a result file, found its journal {} alone; the command that started the study goes on with it and writes the file",
                 journal.display()
             );
-            Err(Error::Results { path: path.clone(), problem })
+            return Err(Error::Results { path: path.clone(), problem });
         }
-        _ => results::read(path).map(|results| results.configuration),
+        results::read(path).map(|results| results.configuration)
     };
     let text = if world.rank() == 0 { read() } else { Ok(String::new()) };
     let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();

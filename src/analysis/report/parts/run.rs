@@ -5,9 +5,8 @@ use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::error::short;
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
-use crate::records::{CellKey, Ending};
+use crate::records::{CellKey, Ending, counted};
 use crate::results::Environment;
-use crate::settings::each_once;
 
 /// Letters of a command line that the page shows.
 const LONGEST_COMMAND: usize = 400;
@@ -96,13 +95,8 @@ pub fn provenance(study: &StudyResults) -> Vec<Block<'static>> {
         if environment.starts.len() > 1 {
             let later = environment.starts.iter().filter(|start| start.before != Ending::First);
             let causes = later.map(|start| format!("after {}, on {}", start.before, some(start.ranks as usize, "rank")));
-            let causes: Vec<String> = causes.collect();
-            let times = |cause: &String| match causes.iter().filter(|other| *other == cause).count() {
-                1 => cause.clone(),
-                times => format!("{cause} ({times} times)"),
-            };
-            let told: Vec<String> = each_once(causes.iter().map(times));
-            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), told.join("; "))));
+            let causes = counted(&causes.collect::<Vec<String>>());
+            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), causes.join("; "))));
         }
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
     }
