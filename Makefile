@@ -143,6 +143,7 @@ fuzz: setup ## give every reader of dps damaged and made-up inputs for SECONDS=6
 	DPS_FUZZ_SECONDS=$(SECONDS) FORMAT=$(FORMAT) FROM=$(FROM) SEED=$(SEED) cargo test --quiet --test fuzz
 
 same-records: build ## compare this build's records with those of the dps-train in the folder OLD, bit for bit; needs Python's h5py
+	@$(TRAIN) data fetch mnist
 	tests/checks/same_records.py $(OLD) $(PROGRAMS)
 
 # SEED=123 plays one history again, FROM=5000 begins at that seed.

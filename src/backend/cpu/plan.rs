@@ -98,14 +98,19 @@ impl Plan {
     /// Clears a leaf's gradient for the kernels, which add to it: zeros everywhere but in the weights of the layers whose kernels write first.
     pub(super) fn clear(&self, gradient: &mut [f32]) {
         let end = gradient.len();
-        self.added(end).for_each(|range| gradient[range].fill(0.0));
+        self.without(|layer| layer.writes_weights(), end).for_each(|range| gradient[range].fill(0.0));
     }
 
-    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that kernels add to: all but the weights of the layers that write
-    /// them.
-    pub(super) fn added(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
-        let written = self.layers.iter().filter(|plan| writes_weights(&*plan.layer)).map(|plan| plan.place.weights..plan.place.bias);
-        written.chain(std::iter::once(end..end)).scan(0, |from, written| Some(std::mem::replace(from, written.end)..written.start))
+    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that are summed leaf by leaf where fully connected layers are computed
+    /// over several leaves at once: all but the weights of fully connected layers that write them.
+    pub(super) fn summed_by_leaf(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
+        self.without(|layer| layer.dense().is_some() && layer.writes_weights(), end)
+    }
+
+    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, but for the weights of some layers.
+    fn without(&self, left_out: impl Fn(&dyn CpuLayer) -> bool, end: usize) -> impl Iterator<Item = Range<usize>> {
+        let left_out = self.layers.iter().filter(move |plan| left_out(&*plan.layer)).map(|plan| plan.place.weights..plan.place.bias);
+        left_out.chain(std::iter::once(end..end)).scan(0, |from, written| Some(std::mem::replace(from, written.end)..written.start))
     }
 
     /// Whether a layer is computed in sub-maps ([`sparse`](super::sparse)).
@@ -117,11 +122,6 @@ impl Plan {
     pub(super) fn has_sparse(&self) -> bool {
         self.layers.iter().any(|plan| plan.layer.is_in_submaps())
     }
-}
-
-/// Whether the layer writes the gradient of its weights; the other layers add to the gradient of their weights.
-pub(super) fn writes_weights(layer: &dyn CpuLayer) -> bool {
-    layer.dense().is_some_and(|dense| dense.writes_weights())
 }
 
 /// The layers that have parameters, each with where its weights and its biases are among them.

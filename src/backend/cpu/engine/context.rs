@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
             // Where both sums are of leaves computed together, `gradient_together` has summed the gradients of fully connected weights already, and
             // only the other floats are added.
             if *waiting >= base + 2 {
-                merge(self.unit, stack, waiting, job.plan.added(length + 1));
+                merge(self.unit, stack, waiting, job.plan.summed_by_leaf(length + 1));
             } else {
                 merge(self.unit, stack, waiting, std::iter::once(0..length + 1));
             }

@@ -55,6 +55,11 @@ pub(in super::super) trait CpuLayer: Passes + Send + Sync {
         false
     }
 
+    /// Whether a leaf's first images write the gradient of the layer's weights, whatever is there. If not, they add to it, as later images do.
+    fn writes_weights(&self) -> bool {
+        false
+    }
+
     /// Multiply-adds of an image's forward pass and both gradients, of a layer that takes `forward` for the forward pass with all weights.
     fn work(&self, forward: f64) -> f64 {
         3.0 * forward
@@ -113,10 +118,8 @@ impl<L: Vectorised> Passes for L {
 
 /// The methods that a fully connected layer has besides, for the images of several leaves that go through the layer together.
 pub(in super::super) trait DenseLayer {
-    /// Whether [`DenseLayer::weight_gradient`] writes the gradient of the weights. If not, [`DenseLayer::leaf_gradient`] adds to it.
-    fn writes_weights(&self) -> bool;
-
-    /// Adds what some images give to the gradient of the parameters; without the weights, if the layer writes these.
+    /// Adds what some images give to the gradient of the parameters; without the weights, if the layer writes these
+    /// ([`CpuLayer::writes_weights`]).
     fn leaf_gradient(&self, place: &Place, pass: &mut Pass, images: Range<usize>);
 
     /// Writes the gradient of the weights over all images, if the layer does.
@@ -128,17 +131,12 @@ pub(in super::super) trait DenseLayer {
 
 /// What computes a fully connected layer, compiled for each vector unit. Every method is `#[inline(always)]`.
 pub(super) trait VectorisedDense {
-    const WRITES_WEIGHTS: bool;
     fn leaf_gradient<S: Simd>(&self, place: &Place, pass: &mut Pass, images: Range<usize>);
     fn weight_gradient<S: Simd>(&self, _place: &Place, _pass: &mut Pass, _start: Start) {}
     fn send<S: Simd>(&self, place: &Place, pass: &mut Pass);
 }
 
 impl<L: VectorisedDense> DenseLayer for L {
-    fn writes_weights(&self) -> bool {
-        L::WRITES_WEIGHTS
-    }
-
     fn leaf_gradient(&self, place: &Place, pass: &mut Pass, images: Range<usize>) {
         pass.space.unit.run(LeafGradient(self, place, pass, images));
     }

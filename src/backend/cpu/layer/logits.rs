@@ -188,8 +188,6 @@ impl Vectorised for Logits {
 }
 
 impl VectorisedDense for Logits {
-    const WRITES_WEIGHTS: bool = false;
-
     #[inline(always)]
     fn leaf_gradient<S: Simd>(&self, place: &Place, pass: &mut Pass, images: Range<usize>) {
         let space = &mut *pass.space;

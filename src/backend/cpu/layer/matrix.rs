@@ -84,6 +84,10 @@ impl CpuLayer for Matrix {
         4 * (self.layer.inputs + self.layer.outputs + 2) as u64
     }
 
+    fn writes_weights(&self) -> bool {
+        true
+    }
+
     fn dense(&self) -> Option<&dyn DenseLayer> {
         Some(self)
     }
@@ -151,17 +155,13 @@ impl Vectorised for Matrix {
 
     #[inline(always)]
     fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
-        // Before the first pass the gradient holds numbers of no use: `Plan::clear` leaves them as they were.
-        let start = if pass.is_first { Start::First } else { Start::Chain };
         VectorisedDense::leaf_gradient::<S>(self, place, pass, 0..pass.count);
-        VectorisedDense::weight_gradient::<S>(self, place, pass, start);
+        VectorisedDense::weight_gradient::<S>(self, place, pass, pass.start());
         VectorisedDense::send::<S>(self, place, pass);
     }
 }
 
 impl VectorisedDense for Matrix {
-    const WRITES_WEIGHTS: bool = true;
-
     #[inline(always)]
     fn leaf_gradient<S: Simd>(&self, place: &Place, pass: &mut Pass, images: Range<usize>) {
         let layer = &self.layer;

@@ -7,6 +7,7 @@ use super::super::pooled::{self, Event};
 use super::super::pruned::{BLOCK, Blocks, Taps, deep, forward_kept, most_bytes, reads};
 use super::super::simd::{Kernel, Simd};
 use super::super::taps;
+use super::super::tile::Start;
 use super::super::vector_unit::VectorUnit;
 use super::super::winograd;
 use super::buffers::{Buffers, Scratch};
@@ -150,6 +151,10 @@ impl CpuLayer for Pooled {
         }
     }
 
+    fn writes_weights(&self) -> bool {
+        matches!(self.gradient, Way::Events(_))
+    }
+
     fn is_transposed(&self) -> bool {
         matches!(self.gradient, Way::Events(_)) && self.kept_blocks().is_none()
     }
@@ -282,12 +287,14 @@ impl Vectorised for Pooled {
 
     #[inline(always)]
     fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
+        let first = pass.start();
         let (space, layer, blocks) = (&mut *pass.space, &self.layer, self.blocks());
         let own = space.network.maps[layer.epilogue.written()].inner_len();
         let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
         let bias_gradient = &mut bias_gradient[..layer.output.channels];
         let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
         for image in 0..pass.count {
+            let start = if image == 0 { first } else { Start::Chain };
             let input = image_of(&space.maps[layer.input], layer.input_map, image);
             let (buffers, scratch) = (&space.layers[place.index], &mut space.scratch);
             let received = &buffers.gradient[image * own..][..own];
@@ -309,7 +316,7 @@ impl Vectorised for Pooled {
                     } else {
                         scratch.events.list(layer, blocks, received, choice);
                     }
-                    pooled::filter_gradient_events::<S>(layer, input, &scratch.events, blocks, weight_gradient);
+                    pooled::filter_gradient_events::<S>(layer, input, &scratch.events, blocks, start, weight_gradient);
                     if producer.is_some() && few {
                         pooled::data_gradient_blocks::<S>(layer, blocks, &buffers.backward, &scratch.events, &mut scratch.input_gradient);
                     } else if producer.is_some() {

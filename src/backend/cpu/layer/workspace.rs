@@ -6,6 +6,7 @@ use super::super::epilogue::relu_backward;
 use super::super::floats::Floats;
 use super::super::pooled::cut_dead;
 use super::super::sparse::SparseLayers;
+use super::super::tile::Start;
 use super::super::vector_unit::VectorUnit;
 use super::buffers::{Buffers, Scratch};
 use crate::network::{Map, Network, Slot};
@@ -88,5 +89,11 @@ impl<'a> Pass<'a> {
     /// A forward pass that no backward pass follows.
     pub fn forward(space: &'a mut Workspace, weights: &'a [f32], count: usize) -> Pass<'a> {
         Pass { space, weights, gradient: &mut [], is_training: false, count, is_first: true, is_last: true }
+    }
+
+    /// The start of the sums over the pass's images in the gradient of weights that a layer writes
+    /// ([`CpuLayer::writes_weights`](super::CpuLayer::writes_weights)).
+    pub fn start(&self) -> Start<'static> {
+        if self.is_first { Start::First } else { Start::Chain }
     }
 }

@@ -3,9 +3,10 @@
 use super::events::{Event, Events, TOGETHER};
 use crate::backend::cpu::pruned::{BLOCK, Blocks};
 use crate::backend::cpu::simd::Simd;
+use crate::backend::cpu::tile::Start;
 use crate::network::{Convolution, Map};
 
-/// `gradient[block][BLOCK]` += Σ input · d over the events of each block's output channel.
+/// `gradient[block][BLOCK]` = start + Σ input · d over the events of each block's output channel.
 ///
 /// # Safety
 /// `blocks` are the layer's ([`Blocks`]), and `events` those that were listed last for it: a block's offset and any event's together lie in the
@@ -19,6 +20,7 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
     input: &[f32],
     events: &Events,
     blocks: &Blocks,
+    start: Start,
     gradient: &mut [f32],
 ) {
     assert!(gradient.len() >= blocks.offsets.len() * BLOCK && input.len() == layer.input_map.len());
@@ -26,6 +28,9 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
         let events = events.of_channel(layer, channel);
         let (mut next, end) = (blocks.starts[channel] as usize, blocks.starts[channel + 1] as usize);
         if events.is_empty() {
+            if start != Start::Chain {
+                gradient[next * BLOCK..end * BLOCK].fill(0.0);
+            }
             continue;
         }
         macro_rules! tiles {
@@ -35,7 +40,7 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
                     // vouches for what they read at events.
                     unsafe {
                         let gradient = gradient.as_mut_ptr().add(next * BLOCK);
-                        received::<S, $blocks>(input.as_ptr(), events, blocks.offsets.as_ptr().add(next), gradient);
+                        received::<S, $blocks>(input.as_ptr(), events, blocks.offsets.as_ptr().add(next), start, gradient);
                     }
                     next += $blocks;
                 }
@@ -56,14 +61,16 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
 /// `blocks` is valid for reads of B offsets, `gradient` for reads and writes of B blocks, `input` for reads of a block at each offset from each
 /// event's.
 #[inline(always)]
-unsafe fn received<S: Simd, const B: usize>(input: *const f32, events: &[Event], blocks: *const u32, gradient: *mut f32) {
+unsafe fn received<S: Simd, const B: usize>(input: *const f32, events: &[Event], blocks: *const u32, start: Start, gradient: *mut f32) {
     // SAFETY: the caller vouches for the offsets, for the blocks' sums and for what they read at events.
     unsafe {
         let mut sums = [[S::splat(0.0); 2]; B];
         let offsets: [usize; B] = std::array::from_fn(|b| *blocks.add(b) as usize);
-        for (b, block) in sums.iter_mut().enumerate() {
-            for (v, sum) in block.iter_mut().enumerate().take(BLOCK / S::WIDTH) {
-                *sum = S::load(gradient.add(b * BLOCK + v * S::WIDTH));
+        if start == Start::Chain {
+            for (b, block) in sums.iter_mut().enumerate() {
+                for (v, sum) in block.iter_mut().enumerate().take(BLOCK / S::WIDTH) {
+                    *sum = S::load(gradient.add(b * BLOCK + v * S::WIDTH));
+                }
             }
         }
         for event in events {

@@ -112,13 +112,45 @@ mod tests {
     use crate::backend::cpu::physical::Physical;
     use crate::backend::cpu::vector_unit::VectorUnit;
     use crate::comm::Leaves;
+    use crate::data::{Examples, ImageShape};
     use crate::network::{Network, NetworkName};
+    use crate::pruning::Mask;
     use crate::settings::Convolutions;
 
     fn worker() -> (Worker, Plan, Vec<f32>) {
         let physical = Physical::new(&Arc::new(Network::new(NetworkName::Lenet300x100)));
         let (network, plan) = (physical.network(), Plan::new(physical.network(), &physical.whole(), true, Convolutions::Direct));
         (Worker::new(&physical, VectorUnit::best(), Convolutions::Direct, Leaves::LONGEST), plan, vec![0.0; network.parameters()])
+    }
+
+    /// The gradient over two images of random pixels, in a buffer that held `before`.
+    fn gradient_over(before: f32, mask: &Mask, weights: &[f32]) -> Vec<f32> {
+        let physical = Physical::new(&Arc::new(Network::new(NetworkName::SimpleCnn)));
+        let plan = Plan::new(physical.network(), mask, true, Convolutions::Winograd);
+        let mut worker = Worker::new(&physical, VectorUnit::best(), Convolutions::Winograd, Leaves::LONGEST);
+        let pixels: Vec<u8> = (0..2 * 28 * 28).map(|pixel: u32| (pixel.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let shape = ImageShape { height: 28, width: 28, channels: 1 };
+        let examples = Examples { images: pixels.into(), labels: vec![3, 7], shape };
+        let tables = vec![std::array::from_fn(|byte| byte as f32 / 255.0)];
+        worker.prepare(&plan, weights, 1, true);
+        worker.gather(&examples, &tables, &[0, 1]);
+        let mut gradient = vec![before; plan.length];
+        plan.clear(&mut gradient);
+        worker.gradient(&plan, weights, 1.0, &mut gradient, 2);
+        gradient
+    }
+
+    #[test]
+    fn a_gradient_does_not_depend_on_what_its_buffer_held() {
+        let parameters = Network::new(NetworkName::SimpleCnn).parameters();
+        let sparse = Mask::Sparse { kept: (0..parameters as u32).step_by(20).collect(), parameters };
+        // With zeros for weights no pool chooses anything, so that channels have no events.
+        let drawn: Vec<f32> = (0..parameters).map(|index| (index as f32 * 0.7).sin() * 0.1).collect();
+        for (mask, weights) in [(Mask::Dense(parameters), &drawn), (sparse, &drawn), (Mask::Dense(parameters), &vec![0.0; parameters])] {
+            let [clean, used] = [0.0, f32::NAN].map(|before| gradient_over(before, &mask, weights));
+            assert!(clean.iter().all(|value| value.is_finite()) && clean.iter().any(|&value| value != 0.0));
+            assert_eq!(clean, used);
+        }
     }
 
     #[test]
@@ -141,7 +173,7 @@ mod tests {
     #[should_panic(expected = "Worker::prepare comes before gradients and margins")]
     fn another_plan_needs_its_own_preparation() {
         let (mut worker, plan, weights) = worker();
-        let other = Plan::new(&worker.space.network, &crate::pruning::Mask::Dense(weights.len()), true, Convolutions::Direct);
+        let other = Plan::new(&worker.space.network, &Mask::Dense(weights.len()), true, Convolutions::Direct);
         worker.prepare(&plan, &weights, 0, true);
         worker.gradient(&other, &weights, 1.0, &mut vec![0.0; other.length], 1);
     }

@@ -2,7 +2,6 @@
 
 use super::super::floats::Floats;
 use super::super::layer::{Buffers, LayerPlan};
-use super::super::plan::writes_weights;
 use super::super::tile::TOGETHER;
 use crate::comm::Leaves;
 use crate::network::{Layer, Network, Slot};
@@ -48,7 +47,7 @@ impl Tail {
         let first = layers.iter().position(|plan| plan.layer.dense().is_some())?;
         let layers = &layers[first..];
         let all_dense = layers.iter().all(|plan| plan.layer.dense().is_some());
-        let fits = pass >= Leaves::LONGEST && all_dense && layers.iter().any(|plan| writes_weights(&*plan.layer));
+        let fits = pass >= Leaves::LONGEST && all_dense && layers.iter().any(|plan| plan.layer.writes_weights());
         fits.then(|| Tail { first, banks: Vec::new(), counts: Vec::new(), losses: Vec::new() })
     }
 }
