@@ -101,8 +101,8 @@ impl Plan {
         self.without(|layer| layer.writes_weights(), end).for_each(|range| gradient[range].fill(0.0));
     }
 
-    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that are summed leaf by leaf where fully connected layers are computed
-    /// over several leaves at once: all but the weights of fully connected layers that write them.
+    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that are summed leaf by leaf where fully connected layers are
+    /// computed over several leaves at once: all but the weights of fully connected layers that write them.
     pub(super) fn summed_by_leaf(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
         self.without(|layer| layer.dense().is_some() && layer.writes_weights(), end)
     }
