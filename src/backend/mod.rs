@@ -93,7 +93,7 @@ pub trait Backend {
 
     /// The margins by which the lanes numbered `which` classify `examples` of a set, `[lane][example]`: every lane has its own list, all of
     /// them as long. A margin is the logit of the example's label less the largest other one; its sign bit says whether the example is classified
-    /// wrongly, which of equal logits a lane whose label is not the first one does. One that is no number is an infinite one.
+    /// wrongly: of equal logits the first is the prediction. A margin that is no number is given as an infinite one.
     fn margins(&mut self, lanes: &Self::Lanes, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>>;
 
     /// Counts the wrongly classified examples of a whole set for the lanes numbered `which`.

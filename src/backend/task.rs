@@ -108,7 +108,7 @@ impl Task {
             .refuse(format!("expected at most the {} training examples that there are, found {examples}; ask for fewer", self.examples)))
     }
 
-    /// Refuses a step without examples, or none that can be counted.
+    /// Refuses steps backwards, and batches of no example or of more than an `i32` counts.
     pub fn check_steps(&self, steps: &Range<u32>, batch: usize) -> Result<()> {
         if steps.start <= steps.end && batch > 0 && i32::try_from(batch).is_ok() {
             return Ok(());

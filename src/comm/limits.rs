@@ -1,4 +1,4 @@
-//! How much memory a rank may take, and how many processors' time: the least of what the host, control groups, `ulimit` and Slurm allow.
+//! How much memory a rank may take: the least of what the host, control groups, `ulimit` and Slurm allow.
 
 use std::fmt;
 use std::path::Path;
@@ -77,8 +77,8 @@ fn least(limits: impl IntoIterator<Item = Option<Limit>>) -> Option<Limit> {
 }
 
 fn host(root: &Path) -> Option<Limit> {
-    let kilobytes = |name| bytes_of(root, "proc/meminfo", name);
-    Some(Limit { name: "the host".into(), bytes: kilobytes("MemTotal:")?, free: kilobytes("MemAvailable:")? })
+    let bytes = |name| bytes_of(root, "proc/meminfo", name);
+    Some(Limit { name: "the host".into(), bytes: bytes("MemTotal:")?, free: bytes("MemAvailable:")? })
 }
 
 fn control_group(root: &Path) -> Option<Limit> {

@@ -4,7 +4,7 @@ use super::state::CellState;
 use crate::Result;
 use crate::records::Trial;
 
-/// Where a wave is; the same on every rank, but for the times. It counts from when the wave began or went on.
+/// Where a wave is; the same on every rank, but for the times. Examples, seconds and the fewest errors count from when the wave began or went on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Moment {
     /// Steps that the trials in training have taken.

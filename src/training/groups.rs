@@ -1,10 +1,10 @@
-//! How the ranks of the world share a cell: groups of ranks share each batch, and groups share the lanes.
+//! How the ranks of the world share a cell: groups of ranks share each batch, and groups share the trials.
 
 use super::words::Words;
 use crate::comm::Communicator;
 use crate::{Error, Result};
 
-/// G groups of D ranks, G·D = W. Lane i belongs to group i mod G.
+/// G groups of D ranks, G·D = W. Trial i belongs to group i mod G.
 pub struct Groups<'a> {
     world: &'a dyn Communicator,
     /// This rank's group.
@@ -27,26 +27,26 @@ impl<'a> Groups<'a> {
         &*self.local
     }
 
-    /// Whether this rank's group trains lane `lane`.
-    pub fn trains(&self, lane: usize) -> bool {
-        lane % self.count == self.mine
+    /// Whether this rank's group trains trial `trial`.
+    pub fn trains(&self, trial: usize) -> bool {
+        trial % self.count == self.mine
     }
 
-    /// The most of those lanes that one group trains.
-    pub fn most_of_one(&self, lanes: &[usize]) -> usize {
+    /// The most of those trials that one group trains.
+    pub fn most_of_one(&self, trials: &[usize]) -> usize {
         let mut counts = vec![0; self.count];
-        lanes.iter().for_each(|lane| counts[lane % self.count] += 1);
+        trials.iter().for_each(|trial| counts[trial % self.count] += 1);
         counts.into_iter().max().unwrap_or(0)
     }
 
-    /// Lets every rank know a record of each of `lanes`. All ranks name the same lanes; `mine` has the records of those that this rank's group
+    /// Lets every rank know a record of each of `trials`. All ranks name the same trials; `mine` has the records of those that this rank's group
     /// trains, in their order, and the answer has all.
     ///
     /// # Errors
     /// Where two ranks of a group disagree: their lanes are no longer the same.
-    pub fn share<R: Words<COUNT>, const COUNT: usize>(&self, lanes: &[usize], mine: &[R]) -> Result<Vec<R>> {
+    pub fn share<R: Words<COUNT>, const COUNT: usize>(&self, trials: &[usize], mine: &[R]) -> Result<Vec<R>> {
         let mut words: Vec<u64> = mine.iter().flat_map(Words::words).collect();
-        words.resize(self.most_of_one(lanes) * COUNT, 0);
+        words.resize(self.most_of_one(trials) * COUNT, 0);
         let all = self.world.all_gather_words(&words);
         let of_rank = |rank: usize| &all[rank * words.len()..][..words.len()];
         let size = self.world.size() / self.count;
@@ -64,6 +64,6 @@ impl<'a> Groups<'a> {
         }
         let records = |group: usize| of_rank(group * size).as_chunks().0.iter().copied().map(R::from_words);
         let mut groups: Vec<_> = (0..self.count).map(records).collect();
-        Ok(lanes.iter().filter_map(|lane| groups[lane % self.count].next()).collect())
+        Ok(trials.iter().filter_map(|trial| groups[trial % self.count].next()).collect())
     }
 }

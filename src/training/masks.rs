@@ -118,17 +118,17 @@ impl<'a> Masks<'a> {
         MaskFacts { kept: mask.kept() as u32, hash: mask.hash(), dead_layers: mask.dead_layers(self.network) as u32 }
     }
 
-    /// The weights that training begins with and the mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
+    /// The weights that training begins with and the mask of the trial with that seed.
+    ///
+    /// # Panics
+    /// For a sparse network, unless [`Masks::score`] has seen the seed.
     pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
         let weights = initial_weights(self.network, seed);
         let mask = match &self.known {
-            _ if sparsity == 0.0 => None,
-            Known::Scores(criterion, scores) => {
-                scores.get(&seed).map(|scores| criterion.cut(self.network, scores, sparsity, self.pruning.biases))
-            }
-            Known::Masks(_, masks) => masks.get(&(seed, sparsity.to_bits())).cloned(),
+            _ if sparsity == 0.0 => Mask::Dense(weights.len()),
+            Known::Scores(criterion, scores) => criterion.cut(self.network, &scores[&seed], sparsity, self.pruning.biases),
+            Known::Masks(_, masks) => masks[&(seed, sparsity.to_bits())].clone(),
         };
-        let mask = mask.unwrap_or(Mask::Dense(weights.len()));
         let is_redrawn = self.pruning.reinitialise && sparsity > 0.0;
         let weights = if is_redrawn { weights_drawn_anew(self.network, seed) } else { weights };
         (weights, if self.pruning.shuffle { shuffled(self.network, &mask, seed) } else { mask })

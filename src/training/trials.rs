@@ -7,7 +7,7 @@ use crate::records::{CurvePoint, Measurement, Status, Trial, best};
 
 /// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.
 pub struct Trials {
-    /// The trials that train. Their status is [`Status::Incomplete`].
+    /// The trials that train: incomplete ones, and complete ones where trials go on after the goal.
     pub training: BTreeMap<usize, Trial>,
     /// The trials that have ended, in earlier waves too.
     pub ended: BTreeMap<usize, Trial>,
@@ -81,7 +81,7 @@ impl Trials {
     /// Ends those that still train, after `step` steps, and gives the records of all that have ended.
     pub fn end(mut self, status: Status, step: u32) -> Vec<Trial> {
         let end = |record: Trial| match record.status {
-            // The trial went on after its goal, and may have broken since.
+            // A trial that went on after its goal counts as run to the end, though its lane may have broken on the way.
             Status::Complete => Trial { steps_run: step, ..record },
             _ => Trial { status, ..record },
         };

@@ -2,7 +2,7 @@
 
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Map};
 
-/// Inputs of a fully connected layer come in whole groups of that many: two of the widest vectors.
+/// Inputs of a narrow layer ([`is_narrow`]) come in whole groups of this many: two of the widest vectors.
 pub(super) const ROWS: usize = 32;
 
 /// Floats of a row of logits, and of a row of the logits' weights, where there are at most this many classes: one of the widest vector.

@@ -8,8 +8,8 @@ use crate::network::Network;
 use crate::pruning::Mask;
 use crate::settings::Convolutions;
 
-/// Which kernels compute each layer of a network with a mask, in words; without one, those of the dense network, which takes no memory for each
-/// parameter. Kernels of a general kind compute channels in whole vectors of 16.
+/// Which kernels compute each layer of a network with a mask, in words. Without a mask the words are of kernels that multiply all weights, and take
+/// no memory for each parameter; dense lanes of a network that was widened leave out the weights that were added, and may run others.
 pub fn kernels(network: &Network, mask: Option<&Mask>, convolutions: Convolutions) -> Vec<&'static str> {
     let network = Arc::new(network.clone());
     let physical = Physical::network_of(&network);

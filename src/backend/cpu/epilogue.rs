@@ -1,4 +1,4 @@
-//! What follows a convolution's sum where that is no pool (`pooled.rs`), a group of rows at a time, forward and backward.
+//! Steps after a convolution's sum where these are no pool (`pooled.rs`): forward a group of rows at a time, backward an image at a time.
 
 use crate::network::{Convolution, Map};
 

@@ -17,7 +17,7 @@ const KEPT: f64 = 0.12;
 /// 0.84 of its speed at sparsity 0.9 and batch size 16.
 const KEPT_BLOCKS: f64 = 0.35;
 
-/// Outputs of a block of weights, which one input reads.
+/// Outputs of a block of weights; all of them read one input.
 const BLOCK: usize = 16;
 
 /// Floats of the widest vector: images of a row, and inputs, come in multiples of them.

@@ -152,7 +152,8 @@ struct State<'a> {
     squares: &'a mut [f32],
 }
 
-/// A step with the mean gradient of each parameter, to which the weight decay is added where there is one: without it no step takes longer.
+/// A step with the mean gradient of each parameter, to which the weight decay is added where there is one. Steps without decay have a loop of their
+/// own, which does no more than they need.
 #[inline(always)]
 fn decayed(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize) -> f32) {
     match rule.decay_of_gradient() {

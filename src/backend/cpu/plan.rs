@@ -32,7 +32,7 @@ pub(super) struct Plan {
     pub layers: Vec<LayerPlan>,
     /// Floats of a leaf's gradient.
     pub length: usize,
-    /// Where, in a leaf's gradient, each kept parameter's stands; none where most of a layer is computed.
+    /// Where each kept parameter stands in a leaf's gradient; none for a dense mask, and where a layer is transposed ([`CpuLayer::is_transposed`]).
     pub places: Option<Vec<u32>>,
     /// Multiply-adds that a step on one example is worth, estimated.
     pub work: f64,

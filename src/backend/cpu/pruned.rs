@@ -28,7 +28,8 @@ pub(super) fn deep(layer: &Convolution) -> bool {
     layer.input_map.channels.is_multiple_of(BLOCK)
 }
 
-/// The kept weights of a convolution, by output channel. Output channels that no kept weight reads have none.
+/// Kept weights in lines, one line a sum: by output channel for a pooled convolution, whose output channels that no kept weight reads have none;
+/// otherwise as the owner says.
 #[derive(Default)]
 pub(super) struct Taps {
     /// Output channel o has the taps from `starts[o]` up to `starts[o + 1]`.

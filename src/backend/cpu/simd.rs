@@ -1,7 +1,7 @@
 //! Vectors of floats in two widths, by four units, behind one trait.
 //!
-//! Every kernel keeps each output's sum in one chain of fused multiply-adds over the same terms in the same order; vectors run across
-//! outputs, never along a sum (a gradient in sub-maps is sixteen such sums, added up in the end). So all widths give the same bits.
+//! A kernel gives each output's sum one order of terms on every unit, mostly one chain of fused multiply-adds; vectors run across outputs, never
+//! along a sum (a gradient in sub-maps is sixteen sums, added up in the end). So all widths give the same bits.
 
 /// A vector unit that this processor has: the types of units that not every processor has are private to this module, and code meets them as a type
 /// parameter of [`Kernel::run`] alone, which [`run_avx512`] and [`run_avx2`] begin where the processor was asked. So arithmetic is safe. Methods that

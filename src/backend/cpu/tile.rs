@@ -1,4 +1,5 @@
-//! The two register-blocked loops that all convolutions and fully connected layers are made of, each output in one chain.
+//! The two register-blocked loops of products with all weights, which most convolutions and fully connected layers are made of, each output in one
+//! chain.
 
 use std::mem::MaybeUninit;
 

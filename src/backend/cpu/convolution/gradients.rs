@@ -2,7 +2,7 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Live, Positions, Runs, Start, outer};
+use super::super::tile::{Live, Positions, Runs, Start, block, outer};
 use super::forward::row_product;
 use super::shape::GROUP;
 use crate::network::Convolution;
@@ -205,7 +205,7 @@ impl Kernel for DataGradientRows<'_> {
         assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
         assert_reads(layer, input_gradient.len(), first, rows);
         assert_vectors::<S>(inputs);
-        let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
+        let block = block::<S>(inputs);
         live.assert_of(outputs);
         let runs = Runs::one(live.count);
         let stride = layer.stride * inputs;

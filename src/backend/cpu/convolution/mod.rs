@@ -1,7 +1,7 @@
 //! Convolutions on one image: forward into rows of sums, and backward from rows of gradients.
 //!
-//! Both work on groups of output rows small enough for the first-level cache; what follows the sum (bias, ReLU, pooling, shortcut) is
-//! applied while the rows are there (`epilogue.rs`), so no sum ever travels through memory. Layers that fit are computed by `winograd.rs`.
+//! Both work on groups of output rows small enough for the first-level cache; what follows a forward sum (ReLU, pool, shortcut) is applied while the
+//! rows are there (`epilogue.rs`, `pooled`). Layers that fit are computed by `winograd.rs`.
 
 mod forward;
 mod gradients;

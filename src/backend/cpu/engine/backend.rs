@@ -46,8 +46,8 @@ pub struct Cpu {
     pub convolutions: Convolutions,
 }
 
-/// Gradients are exchanged, added up and stepped by whole, however few examples they are of. With fewer than 16 examples a rank, ranks that take a
-/// trial each are faster.
+/// A rank exchanges, adds up and steps by a whole gradient, of however few examples. With fewer than 16 examples a rank, ranks that take a trial each
+/// are faster.
 pub const SHARING: Sharing = Sharing { least: 16.0, each_peer: 0.0 };
 
 impl Device for Cpu {

@@ -86,10 +86,12 @@ impl<'a> Context<'a> {
     pub(super) fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
         let Seat { worker, tangents, stack, indices } = seat;
         let length = job.length();
-        if let Derivative::Gradient = job.derivative {
+        let together = if let Derivative::Gradient = job.derivative {
             worker.prepare(job.plan, job.weights, version, true);
-        }
-        let together = if let Derivative::Gradient = job.derivative { worker.together(job.plan) } else { 1 };
+            worker.together(job.plan)
+        } else {
+            1
+        };
         let under = leaves.under(node);
         // `waiting` counts the sums on the stack; `base` is the place there of the first sum of the leaves that are computed together.
         let (mut waiting, mut base) = (0, 0);

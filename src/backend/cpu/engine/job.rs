@@ -1,5 +1,6 @@
 //! What a thread is asked to sum: whose derivative, at which weights, over which examples.
 
+use crate::backend::cpu::lane::Lane;
 use crate::backend::cpu::plan::Plan;
 use crate::data::Sampler;
 use crate::pruning::Mask;
@@ -27,9 +28,10 @@ pub(super) enum Derivative<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The gradient of the loss that is trained.
-    pub(super) fn of_lane(weights: &'a [f32], plan: &'a Plan, mask: &'a Mask, selection: Selection<'a>) -> Job<'a> {
-        Job { weights, plan, mask, selection, temperature: 1.0, derivative: Derivative::Gradient }
+    /// The gradient of the loss that a lane trains, over the batch of a step.
+    pub(super) fn of_lane(lane: &'a Lane, step: u32, batch: usize) -> Job<'a> {
+        let selection = Selection::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
+        Job { weights: &lane.weights, plan: &lane.plan, mask: &lane.mask, selection, temperature: 1.0, derivative: Derivative::Gradient }
     }
 
     /// Floats of a leaf's derivative.

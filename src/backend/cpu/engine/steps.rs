@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::backend::CpuBackend;
-use super::job::{Job, Selection};
+use super::job::Job;
 use super::sums::length;
 use crate::Result;
 use crate::backend::cpu::lane::Lane;
@@ -24,8 +24,7 @@ impl CpuBackend<'_> {
                 if lane.progress.broken.is_some() || context.interrupted() {
                     break;
                 }
-                let selection = Selection::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
-                let job = Job::of_lane(&lane.weights, &lane.plan, &lane.mask, selection);
+                let job = Job::of_lane(lane, step, batch);
                 context.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
                 lane.step(unit, step, batch, sum);
             }
@@ -36,11 +35,7 @@ impl CpuBackend<'_> {
     /// All lanes take one step, threads and ranks sharing their batches.
     pub(super) fn train_together(&mut self, lanes: &mut [Lane], step: u32, leaves: Leaves, batch: usize) -> Result<()> {
         let mut lanes: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.progress.broken.is_none()).collect();
-        let position = u64::from(step) * batch as u64;
-        let jobs: Vec<Job> = lanes
-            .iter()
-            .map(|lane| Job::of_lane(&lane.weights, &lane.plan, &lane.mask, Selection::Shuffled(&lane.sampler, position)))
-            .collect();
+        let jobs: Vec<Job> = lanes.iter().map(|lane| Job::of_lane(lane, step, batch)).collect();
         self.gradients(&jobs, leaves)?;
         drop(jobs);
         let (unit, sums) = (self.threads.context.unit, &self.sums);

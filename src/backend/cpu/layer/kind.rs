@@ -17,8 +17,8 @@ pub(in super::super) struct Place {
     pub weights: usize,
     /// Where the gradient of the bias begins.
     pub bias: usize,
-    /// The inputs of a convolution or a fully connected layer that its products read: in a network that
-    /// [`physical`](crate::backend::cpu::physical) widened, those that the logical one has.
+    /// The inputs of a convolution or a fully connected layer that its products read: up to the last one with a kept weight. Inputs by which
+    /// [`physical`](crate::backend::cpu::physical) widened the network have none.
     pub inputs: Live,
     /// The outputs whose gradients its products read.
     pub outputs: Live,
@@ -30,7 +30,7 @@ pub(in super::super) trait CpuLayer: Passes + Send + Sync {
     fn describe(&self) -> &'static str;
 
     /// Makes room for `images` images, in the layer's own buffers and in those that layers share. All masks of a layer use the room that the layer
-    /// without a mask makes.
+    /// without a mask makes; what else a pruned layer needs it makes in [`Passes::prepare`].
     fn make_room(&self, _network: &Network, _images: usize, _buffers: &mut Buffers, _scratch: &mut Scratch) {}
 
     /// Says where each of the layer's weights stands in its part of a leaf's gradient (0 for what is not there), and returns that part's floats.
@@ -90,8 +90,8 @@ pub(in super::super) trait Passes {
     /// Forward over the images of a pass.
     fn forward(&self, place: &Place, pass: &mut Pass);
 
-    /// Backward over the images of a pass: adds the gradients of the layer's parameters to the pass's and, if the layer has a producer, writes the
-    /// gradient that is kept for the producer.
+    /// Backward over the images of a pass: adds the gradients of the layer's parameters to the pass's ([`CpuLayer::writes_weights`] says which a
+    /// first pass writes) and, if the layer has a producer, writes the gradient that is kept for the producer.
     fn backward(&self, place: &Place, pass: &mut Pass);
 }
 

@@ -122,7 +122,7 @@ impl Vectorised for Logits {
         let (layer, count) = (&self.layer, self.computed_rows());
         // A row is read beyond its end: into the next one, or the bias.
         let weights = &weights[layer.weights..][..(layer.inputs + 1) * layer.outputs];
-        assert!(LOGITS <= 2 * layer.outputs && layer.outputs <= LOGITS && count <= layer.inputs && count.is_multiple_of(LOGITS));
+        assert!(LOGITS <= 2 * layer.outputs && layer.outputs <= LOGITS && count <= layer.inputs && count.is_multiple_of(ROWS));
         assert!(!backward || buffers.backward.len() >= LOGITS * count);
         let nothing = [0.0; LOGITS];
         let row = |row: usize| match &self.rows {

@@ -79,7 +79,8 @@ impl CpuLayer for Matrix {
         forward * (1.0 + 2.0 * self.kept.as_ref().map_or(1.0, |kept| kept.part(&self.layer)))
     }
 
-    /// Where each output's and each input's kept weights begin. Kept weights themselves are fewer than the bytes of a lane count for parameters.
+    /// Room for the `starts` of both [`Taps`](crate::backend::cpu::pruned::Taps). Kept weights themselves are fewer than the bytes of a lane count
+    /// for parameters.
     fn most_bytes(&self) -> u64 {
         4 * (self.layer.inputs + self.layer.outputs + 2) as u64
     }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::super::convolution::{RESIDENT_WEIGHTS, forward_rows, group_rows, laid_out_len, lay_out, transpose_matrix};
+use super::super::convolution::{RESIDENT_WEIGHTS, add_positions, forward_rows, group_rows, laid_out_len, lay_out, transpose_matrix};
 use super::super::pooled::{self, Event};
 use super::super::pruned::{BLOCK, Blocks, Taps, deep, forward_kept, most_bytes, reads};
 use super::super::simd::{Kernel, Simd};
@@ -301,7 +301,7 @@ impl Vectorised for Pooled {
             let choice = &buffers.choice[image * own..][..own];
             let sent = if producer.is_some() { layer.input_map.len() } else { 0 };
             scratch.input_gradient[..sent].fill(0.0);
-            pooled::bias_gradient(received, bias_gradient);
+            add_positions::<S>(received, bias_gradient);
             match blocks {
                 None => {
                     pooled::patches(layer.input_map, input, &mut scratch.patches);

@@ -1,5 +1,6 @@
 //! A convolution without a pool that visits kept weights alone, one image at a time.
 
+use super::super::epilogue::rectify;
 use super::super::floats::Floats;
 use super::super::pooled::Event;
 use super::super::pruned::Taps;
@@ -89,7 +90,7 @@ impl Vectorised for Sparse {
                 for (y, sums) in sums.chunks_exact(out.row()).enumerate() {
                     let to = &mut rectified[channel * to.len() + to.at_row(first + y)..][..sums.len()];
                     for (to, &sum) in to.iter_mut().zip(sums) {
-                        *to = if sum <= 0.0 { 0.0 } else { sum };
+                        *to = rectify(sum);
                     }
                 }
             }

@@ -4,12 +4,12 @@ use crate::backend::cpu::pruned::Blocks;
 use crate::backend::cpu::simd::Simd;
 use crate::network::Convolution;
 
-/// A gradient that is not zero.
+/// A number that is not left out, with its place: a gradient that is not zero, or a kept weight.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::backend::cpu) struct Event {
-    /// Where: an output channel, or an offset into the input map.
+    /// An output channel, or an offset into the map or into what is read.
     pub at: u32,
-    /// The value of the gradient.
+    /// The gradient, or the weight.
     pub value: f32,
 }
 
@@ -20,7 +20,7 @@ pub(in crate::backend::cpu) struct Events {
     by_position: Vec<Event>,
     position_counts: Vec<u32>,
     /// `[output channel][window]`, of which the first `channel_counts` are there: offsets of what the position reads, in reading order.
-    /// Behind them, up to a multiple of [`TOGETHER`], events of nothing that lie beyond the map.
+    /// [`Events::list_few`] puts events of nothing behind them, up to a multiple of [`TOGETHER`]; these lie beyond the map.
     by_channel: Vec<Event>,
     channel_counts: Vec<u32>,
     /// (output channel, event) in a row of windows' lower halves.

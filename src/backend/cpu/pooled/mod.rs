@@ -14,4 +14,4 @@ mod windows;
 pub(super) use events::{Event, Events};
 pub(super) use forward::{assert_pool, forward_resident, pool_rows};
 pub(super) use gradients::{data_gradient_blocks, data_gradient_events, filter_gradient_events, sent_len};
-pub(super) use windows::{bias_gradient, cut_dead, filter_gradient_selected, patches, patches_len};
+pub(super) use windows::{cut_dead, filter_gradient_selected, patches, patches_len};

@@ -1,4 +1,4 @@
-//! Gradients that go through all windows: of the bias, and of a filter that reads few channels.
+//! The gradient that goes through all windows, of a filter that reads few channels.
 
 use crate::backend::cpu::simd::{DEAD, Simd};
 use crate::network::{Convolution, Map};
@@ -8,16 +8,6 @@ use crate::network::{Convolution, Map};
 pub(in crate::backend::cpu) fn cut_dead(gradient: &mut [f32], choice: &[u8]) {
     for (gradient, &choice) in gradient.iter_mut().zip(choice) {
         *gradient = if choice == DEAD { 0.0 } else { *gradient };
-    }
-}
-
-/// `sums[channel]` += Σ gradient over windows.
-#[inline(always)]
-pub(in crate::backend::cpu) fn bias_gradient(gradient: &[f32], sums: &mut [f32]) {
-    for window in gradient.chunks_exact(sums.len()) {
-        for (sum, &value) in sums.iter_mut().zip(window) {
-            *sum += value;
-        }
     }
 }
 
@@ -47,7 +37,7 @@ pub(in crate::backend::cpu) fn patches(map: Map, input: &[f32], patches: &mut [f
 /// `gradient[ky][kx][in][out]` += Σ input · d over windows in reading order, each vector of channels picking what its pools chose.
 ///
 /// # Safety
-/// `patches` are those of the input map, of a layer whose output channels are whole vectors.
+/// `patches` are those of the input map, in which all lies that the layer's windows read; the layer's output channels are whole vectors.
 ///
 /// # Panics
 /// Unless the layer's stride is 1, `gradient` has all weights, and `patches`, `d` and `choice` are whole.

@@ -5,7 +5,7 @@ use super::submaps;
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
-/// neighbours being in sub-maps. That is later on wide maps, because less of a sub-map is border, and earlier at stride 1, where all weights take
+/// neighbours being in sub-maps. The part is larger on wide maps, where less of a sub-map is border, and smaller at stride 1, where all weights take
 /// fewer multiplications ([`winograd`](super::super::winograd)).
 fn worth(layer: &Convolution) -> f64 {
     match (layer.stride, layer.output.width) {
@@ -41,9 +41,9 @@ pub(in super::super) fn received(layer: &Convolution) -> Map {
 }
 
 impl KeptWeights {
-    /// Whether the convolution at `index`, of those whose parameters are `kept`, visits kept weights alone: where few are kept, and the kernels know
-    /// the shape. The one that reads the image follows its reader: with three channels it takes as long either way, but the layouts of its output
-    /// would differ.
+    /// Whether the convolution at `index` visits kept weights alone, where `kept` flags the network's parameters: it does where few are kept, and the
+    /// kernels know the shape. The convolution that reads the image follows its reader: with three channels it takes as long either way, but the
+    /// layouts of its output would differ.
     pub(in super::super) fn pays(network: &Network, index: usize, kept: &[bool]) -> bool {
         let Layer::Convolution(layer) = &network.layers[index] else { return false };
         let count = kept[layer.weights..][..layer.weight_count()].iter().filter(|&&kept| kept).count();

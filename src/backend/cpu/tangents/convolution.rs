@@ -1,12 +1,13 @@
 //! Convolutions: forward with what follows their sums, and backward.
 
 use super::kernels::{Data, Filter, tiles};
-use super::pair::{TANGENT, VALUE, add, image};
+use super::pair::{TANGENT, VALUE, image};
 use super::product::{Along, Tangents};
 use crate::backend::cpu::convolution::{ForwardRows, group_rows};
 use crate::backend::cpu::epilogue::rectify;
 use crate::backend::cpu::simd::DEAD;
 use crate::backend::cpu::tile::Live;
+use crate::comm::add;
 use crate::network::{Convolution, Epilogue, Map};
 
 impl Tangents {

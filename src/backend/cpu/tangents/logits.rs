@@ -1,7 +1,8 @@
 //! The layers behind the convolutions: a global mean, the fully connected layer, and the loss.
 
-use super::pair::{TANGENT, VALUE, add, image, pair};
+use super::pair::{TANGENT, VALUE, image, pair};
 use super::product::{Along, Tangents};
+use crate::comm::add;
 use crate::network::{Dense, GlobalMean, Layer, Map};
 
 impl Tangents {

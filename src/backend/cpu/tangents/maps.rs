@@ -1,8 +1,9 @@
 //! Gradients of maps, brought back to the convolutions that wrote them.
 
-use super::pair::{Pair, VALUE, add, image};
+use super::pair::{Pair, VALUE, image};
 use super::product::Tangents;
 use crate::backend::cpu::simd::DEAD;
+use crate::comm::add;
 use crate::network::{Epilogue, Map, Network, Slot};
 
 impl Tangents {

@@ -18,8 +18,3 @@ pub(super) fn pair(length: usize) -> Pair<Floats> {
 pub(super) fn image(values: &[f32], length: usize, index: usize) -> &[f32] {
     &values[index * length..][..length]
 }
-
-/// Adds element by element.
-pub(super) fn add(to: &mut [f32], from: &[f32]) {
-    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
-}

@@ -124,7 +124,7 @@ impl Tangents {
                     let group = group_rows(layer, tiles(layer)) * layer.output.row();
                     tangents.rows.iter_mut().for_each(|rows| rows.grow(group));
                     if layer.producer.is_some() {
-                        // Where a layer without padding is smaller than its input, the adjoint would mostly multiply its border.
+                        // The adjoint of a layer without padding would multiply a wide border.
                         back = adjoint(layer).filter(|_| layer.output.height == layer.input_map.height);
                         backward = back.as_ref().map_or(layer.weight_count(), |back| laid_out_len(back, tiles(back)));
                         tangents.reordered.grow(layer.weight_count());

@@ -171,7 +171,7 @@ impl Backward<6, 4> for FourOfThree {
 }
 
 impl Form<5, 8, 4> for FourOfFive {
-    /// The terms are those of [`TwoOfFive`].
+    /// The formula is that of [`TwoOfFive`], at the points of this form.
     #[inline(always)]
     fn of_weights<S: Simd>([a, b, c, d, e]: [S::Vector; 5]) -> [S::Vector; 8] {
         let one_even = multiple::<S>(-2.0 / 9.0, S::add(S::add(a, c), e));
@@ -192,7 +192,7 @@ impl Form<5, 8, 4> for FourOfFive {
         ]
     }
 
-    /// The coefficients are those of [`TwoOfFive`], with the first row's sign turned.
+    /// The formula is that of [`TwoOfFive`], at the points of this form, with the first row's sign turned.
     #[inline(always)]
     fn of_inputs<S: Simd>([a, b, c, d, e, f, g, h]: [S::Vector; 8]) -> [S::Vector; 8] {
         let (one_even, one_odd) = (scaled::<S>(-17.0 / 4.0, e, S::add(c, g)), scaled::<S>(-17.0 / 4.0, d, S::add(b, f)));

@@ -8,7 +8,7 @@ use crate::backend::margin::margin;
 use crate::network::{Convolution, Epilogue, Layer};
 
 impl Worker {
-    /// Forward and backward over the first `count` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the
+    /// Forward and backward over the first `images` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the
     /// summed gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must
     /// have seen the same weights.
     ///
@@ -49,7 +49,7 @@ impl Worker {
         }
     }
 
-    /// Passes over gathered images, as (first image, images): layers in sub-maps hold one image, which their maps and gradients let stay in the
+    /// Passes over gathered images, as (first image, images). With a layer in sub-maps a pass has one image, whose maps and gradients stay in the
     /// cache.
     fn passes(&self, plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let images = if plan.has_sparse() { 1 } else { self.pass };

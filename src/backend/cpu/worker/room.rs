@@ -25,7 +25,8 @@ pub(in super::super) fn image_floats(network: &Network) -> usize {
     network.maps.iter().map(|map| map.len()).sum::<usize>() + gradients.sum::<usize>()
 }
 
-/// A workspace for up to `capacity` images, `pass` of them at a time, allocated once.
+/// A workspace for up to `capacity` images, `pass` of them at a time. Buffers of pruned layers and of leaves computed together are made when they are
+/// first needed, all others at once.
 pub(in crate::backend::cpu) struct Worker {
     pub(super) space: Workspace,
     pub(super) capacity: usize,

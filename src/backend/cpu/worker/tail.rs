@@ -42,7 +42,8 @@ impl Bank {
 }
 
 impl Tail {
-    /// None where a pass does not hold a leaf, or fully connected layers with many outputs are not all that the network ends with.
+    /// None where a pass does not hold a leaf, another kind of layer follows a fully connected one, or no fully connected layer writes the gradient
+    /// of its weights.
     pub(super) fn new(layers: &[LayerPlan], pass: usize) -> Option<Tail> {
         let first = layers.iter().position(|plan| plan.layer.dense().is_some())?;
         let layers = &layers[first..];
