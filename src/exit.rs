@@ -36,7 +36,7 @@ codes! {
     UNPRINTED = 9,
     /// a signal stopped the study; the same command continues it
     STOPPED = 75,
-    /// a second Ctrl-C ended the program at once
+    /// Ctrl-C ended a command that saves nothing, or a second Ctrl-C a study at once
     KILLED = 130,
 }
 

@@ -37,6 +37,12 @@ fn paths_beside(result: &Path) -> [PathBuf; 5] {
     [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result), hosts_path(result)]
 }
 
+/// Whether a name for a result file is one that a study gives a file beside its result file: `x.journal`, `x.lock`.
+pub fn is_beside_another(result: &Path) -> bool {
+    let ending = result.extension();
+    ending.is_some() && paths_beside(Path::new("x")).iter().any(|path| path.extension() == ending)
+}
+
 /// The result file that has the same files beside it, where there is one: `x` of `x.h5`, and `x.h5` of `x`.
 pub fn namesake(result: &Path) -> Option<PathBuf> {
     let other = if result.extension().is_some_and(|found| found == "h5") { result.with_extension("") } else { appended(result, "h5") };

@@ -1,5 +1,6 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::error::short;
 use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};
 use crate::network::Network;
 use crate::progress::Event;
-use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, cells};
+use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, cells, keep_wanted};
 use crate::results::{self, Results};
 use crate::settings::{self, Configuration, Study};
 use crate::storage::Storage;
@@ -49,6 +50,9 @@ pub(super) struct Files {
     writer: Option<Box<dyn Started>>,
     /// How long the last checkpoint took to write.
     writing: Duration,
+    /// Cells of the result file that the journal has not as finished ones: they get more trials, or lack trials between others. The result file keeps
+    /// each until the cell is measured.
+    held: Vec<Cell>,
     /// Held until the study ends.
     lock: Lock,
 }
@@ -88,6 +92,11 @@ impl Files {
                 example.display()
             ));
         }
+        if journal::is_beside_another(output) {
+            let problem = "expected a name for a result file, such as study.h5, found one of the files that studies keep beside these; choose another \
+                           --output";
+            return refuse(problem.to_owned());
+        }
         if output.to_str().is_none() {
             return refuse("its path is no text in UTF-8, as HDF5 takes paths; choose another --output".to_owned());
         }
@@ -98,11 +107,13 @@ impl Files {
             }
         }
         let path = journal::journal_path(output);
+        // A journal of no bytes says no more than none.
+        let begun = std::fs::metadata(&path).is_ok_and(|found| found.len() > 0);
         let from = match beginning {
             Beginning::Results(from) | Beginning::Confirmed(from) => Some(from),
             Beginning::Journal | Beginning::Fresh => None,
         };
-        if output.exists() && !path.exists() && from.is_none_or(|from| !journal::overwrites(output, from)) {
+        if output.exists() && !begun && from.is_none_or(|from| !journal::overwrites(output, from)) {
             return refuse(format!(
                 "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; dps-train \
                  {} goes on from the file alone, with the settings in it",
@@ -119,11 +130,13 @@ impl Files {
             commit: COMMIT.into(),
             started: now(),
         };
-        if let Some(from) = from.filter(|_| !path.exists()) {
+        let mut held = Vec::new();
+        let adopted = from.filter(|_| !begun);
+        if let Some(from) = adopted {
             let apart = (!journal::overwrites(output, from)).then_some(&configuration.study);
-            adopt(from, &header, apart, &path, &*storage)?;
+            held = adopt(from, &header, apart, &path, &*storage)?;
         }
-        let begun = path.exists();
+        let begun = begun || adopted.is_some();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let (grown, trials_before) = grown(configuration, &contents.header.configuration)?;
         let Configuration { study: whole, text, .. } = grown.as_ref().unwrap_or(configuration);
@@ -161,7 +174,14 @@ impl Files {
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
         }
-        if begun && let Some(lost) = results::read(output).ok().and_then(|results| unknown(&contents, &results)) {
+        if adopted.is_none()
+            && begun
+            && let Ok(results) = results::read(output)
+        {
+            held = results.cells;
+        }
+        if let Some(lost) = unknown(&contents, &held).filter(|_| adopted.is_none()) {
+            held.clear();
             for (from, to) in journal::set_result_aside(output, &*storage)? {
                 let line = format!(
                     "{} has {lost}, of which the journal beside it knows nothing: moved to {}, which dps-train merge puts together with what is \
@@ -172,6 +192,7 @@ impl Files {
                 tell(Event::Lost { line: &line });
             }
         }
+        held.retain(|cell| contents.finished.iter().all(|finished| finished.key != cell.key));
         if contents.dropped_bytes > 0 {
             let line = &format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes);
             tell(Event::Note { line });
@@ -208,6 +229,7 @@ impl Files {
             data_digest,
             writer: None,
             writing: Duration::ZERO,
+            held,
             lock,
         };
         Ok((files, Restored { contents, left }))
@@ -312,7 +334,15 @@ impl Files {
     /// Writes the result file with what is measured so far.
     pub(super) fn publish(&self, results: &Results) -> Result<()> {
         self.lock.check()?;
-        results::write_through(&*self.storage, &self.output, results)
+        let is_held = |cell: &&Cell| results.cells.iter().all(|measured| measured.key != cell.key);
+        let held: Vec<Cell> = self.held.iter().filter(is_held).cloned().collect();
+        if held.is_empty() {
+            return results::write_through(&*self.storage, &self.output, results);
+        }
+        let mut cells = [&results.cells[..], &held].concat();
+        cells
+            .sort_by(|a, b| (a.key.batch_size, a.key.sparsity).partial_cmp(&(b.key.batch_size, b.key.sparsity)).unwrap_or(Ordering::Equal));
+        results::write_through(&*self.storage, &self.output, &Results { cells, ..results.clone() })
     }
 }
 
@@ -325,7 +355,7 @@ impl Drop for Files {
 
 /// The first trial or confirmation of a result file that the journal beside the file has not, in words. An earlier journal was put in the place of
 /// the one that wrote the file, or another study's file in the place of this one's.
-fn unknown(contents: &Contents, results: &Results) -> Option<String> {
+fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
     let in_journal = || contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell));
     let number = |one: &Confirmation| (one.training.point, one.training.number);
     let of_cell = |cell: &Cell| {
@@ -338,21 +368,21 @@ fn unknown(contents: &Contents, results: &Results) -> Option<String> {
         let (point, number) = cell.confirmations.iter().map(number).find(|one| !confirmations.contains(one))?;
         Some(format!("confirmation {number} of trial {point} of {}", cell.key))
     };
-    results.cells.iter().find_map(of_cell)
+    cells.iter().find_map(of_cell)
 }
 
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
 const LONGEST_NAME: usize = 60;
 
-/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header. Where another file is
-/// written, of the study `apart`, confirmations of another kind than that asks for are left out: the file they are in keeps them.
+/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header, and gives the file's cells.
+/// Where another file is written, of the study `apart`, its confirmations are those that this study asks for: the file they are in keeps the others.
 fn adopt(
     from: &Path,
     Header { data_digest, earlier_data_digest, .. }: &Header,
     apart: Option<&Study>,
     path: &Path,
     storage: &dyn Storage,
-) -> Result<()> {
+) -> Result<Vec<Cell>> {
     let mut results = results::read(from)?;
     let environment = results.environment;
     if ![data_digest, earlier_data_digest].contains(&&environment.data_digest) {
@@ -361,12 +391,10 @@ fn adopt(
         return Err(Error::Results { path: from.to_owned(), problem });
     }
     let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
-    if apart
-        .is_some_and(|study| settings::contradictions(&configuration.study, study).iter().any(settings::Difference::is_of_confirmations))
-    {
-        configuration.study.confirm = None;
+    if let Some(study) = apart {
+        configuration.study.confirm = study.confirm.clone();
         configuration.text = settings::canonical(&configuration.study)?;
-        results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
+        keep_wanted(&mut results.cells, &configuration.study);
     }
     let header = Header {
         configuration: configuration.text,
@@ -401,18 +429,21 @@ fn adopt(
     if results.complete {
         records.push(Record::End(Ending::Finished));
     }
-    Journal::begin(path, &header, &records, storage)
+    Journal::begin(path, &header, &records, storage)?;
+    Ok(results.cells)
 }
 
 /// The records of a cell's trials, but for those that the journal has, and of its end. A cell that lacks trials between others, as parts put together
-/// may leave it, has not ended.
+/// may leave it, has not ended: it gets more trials, which may cut the others short.
 fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
     let is_there = |trial: &Trial| journaled.iter().any(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits());
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
-    if trials.iter().zip(trials.iter().skip(1)).all(|(one, next)| next.index == one.index + 1) {
-        records.push(Record::Cell { key, trials: trials.len() as u32, test_errors, seconds });
-    }
+    let is_whole = trials.iter().zip(trials.iter().skip(1)).all(|(one, next)| next.index == one.index + 1);
+    records.push(match is_whole {
+        true => Record::Cell { key, trials: trials.len() as u32, test_errors, seconds },
+        false => Record::Extension { key },
+    });
     records
 }
 
@@ -464,6 +495,6 @@ mod tests {
         }
         // Without trial 1 the cell has not ended.
         let records = of_cell(&Cell { trials: vec![trial(0), trial(2)], ..cell }, &[]);
-        assert!(records.iter().map(index_of).eq([Some(0), Some(2)]), "{records:?}");
+        assert!(records.iter().map(index_of).eq([Some(0), Some(2), None]) && records[2] == Record::Extension { key }, "{records:?}");
     }
 }

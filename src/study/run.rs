@@ -149,7 +149,16 @@ fn go_on(
     let unreached: Vec<String> = keys.iter().filter(unreached).map(CellKey::to_string).collect();
     let nothing = (!searches && !unreached.is_empty())
         .then(|| format!("no trial reached the goal, so that there is no point to confirm: {}", unreached.join("; ")));
-    problem.iter().chain(&nothing).for_each(|line| driver.observer.event(&Event::Note { line }));
+    let unsearched = |key: &&CellKey| !is_searched(&results.cells, **key, trials);
+    let unsearched: Vec<String> = keys.iter().filter(unsearched).map(CellKey::to_string).collect();
+    let lacking = (!searches && !unsearched.is_empty()).then(|| {
+        format!(
+            "trials are still to come, which dps-train {} measures, so that there is nothing to confirm: {}",
+            output.display(),
+            unsearched.join("; ")
+        )
+    });
+    problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note { line }));
     driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));

@@ -293,6 +293,12 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     assert_eq!(std::fs::read(study.at("x.h5")).unwrap(), before);
     confirm(None);
     assert_eq!(complete_in_order(&study.at("x.h5")), whole);
+    // A file of its own has fewer points and seeds, and a lower limit, where it is asked for these.
+    let fewer = ["confirm.points=1", "confirm.seeds=1", "confirm.limit=1.5"];
+    let mut command = study.subcommand("confirm", "x.h5");
+    command.args(fewer.iter().flat_map(|setting| ["--set", setting])).arg("--output").arg(study.at("fewer.h5"));
+    assert!(!succeed(&mut command).contains("an earlier run of the study had"));
+    assert_eq!(complete_in_order(&study.at("fewer.h5")), run(0, &study, "few.h5", &fewer.map(|setting| ["--set", setting]).concat()));
     // An equal command finds that all is done, and the study goes on as any other.
     confirm(None);
     assert_eq!(run(0, &study, "x.h5", &[]), whole);

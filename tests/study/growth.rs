@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::support::records::complete_in_order;
 use crate::support::study::{Study, fail, kill, signal, succeed, train};
 use dps::records::Cell;
+use dps::results;
 use serde_json::Value;
 
 /// A command that measures the part of the grid that `options` name.
@@ -174,6 +175,56 @@ fn cells_with_fewer_trials_than_the_study_are_told_apart() {
     assert!(status("--progress").starts_with("cells 1 trials 0 step 0 "));
     let said = succeed(&mut command(&study, "x.h5", &["--trials", "2", "--batch-size", "37", "--sparsity", "0.9"]));
     assert!(said.contains("the study has 3 trials a cell since an earlier run, so 2 are no fewer"), "{said}");
+}
+
+/// A cell that lacks trials between others, as of parts put together, or that gets more, stays in the result file until all its trials are measured.
+#[test]
+fn a_cell_stays_in_its_file_until_all_its_trials_are_measured() {
+    let study = Study::new(&[]);
+    let one = ["--batch-size", "37", "--sparsity", "0"];
+    study.measure(train(), "whole.h5", &one);
+    study.measure(train(), "first.h5", &[&one[..], &["--trials", "2"]].concat());
+    study.measure(train(), "last.h5", &[&one[..], &["--trials", "2", "--set", "search.first_trial=3"]].concat());
+    let merge = ["merge", "first.h5", "last.h5", "-o", "parts.h5"];
+    succeed(train().args(merge).current_dir(study.folder.path()));
+    let parts = results::read(&study.at("parts.h5")).unwrap().cells;
+    assert_eq!(parts[0].trials.len(), 4);
+    let said = succeed(study.subcommand("confirm", "parts.h5").args(["--set", "confirm.seeds=2"]));
+    assert!(said.contains("trials are still to come") && said.contains("parts.h5 measures"), "{said}");
+    assert_eq!(results::read(&study.at("parts.h5")).unwrap().cells, parts);
+    // Starts with more trials end before they have all of them.
+    let grows = ["--trials", "5", "--set", "confirm="];
+    for name in ["first.h5", "parts.h5"] {
+        let before = results::read(&study.at(name)).unwrap().cells;
+        let command = || {
+            let mut command = train();
+            command.arg(study.at(name)).arg("--data").arg(study.folder.path()).args(grows).arg("--quiet");
+            command
+        };
+        for milliseconds in [30, 60, 90, 120] {
+            kill(&mut command(), milliseconds);
+            assert_eq!(results::read(&study.at(name)).unwrap().cells[0].key, before[0].key, "after {milliseconds} ms");
+        }
+        succeed(&mut command());
+        let trials = |file: &str| cells(&study, file).into_iter().map(|cell| cell.trials).collect::<Vec<_>>();
+        assert_eq!(trials(name), trials("whole.h5"), "{name}");
+        succeed(&mut command());
+        assert_eq!(trials(name), trials("whole.h5"), "{name}, read again");
+    }
+}
+
+/// A journal of no bytes beside a result file knows nothing; the file begins another.
+#[test]
+fn an_empty_journal_costs_no_cell() {
+    let study = Study::new(&[]);
+    study.measure(train(), "x.h5", &["--trials", "2"]);
+    let before = cells(&study, "x.h5");
+    std::fs::write(study.at("x.journal"), "").unwrap();
+    let said = fail(&mut command(&study, "x.h5", &[]), 7);
+    assert!(said.contains("found the file alone"), "{said}");
+    let mut alone = train();
+    succeed(alone.arg(study.at("x.h5")).arg("--data").arg(study.folder.path()));
+    assert_eq!(cells(&study, "x.h5"), before);
 }
 
 /// An earlier journal in the place of the one that wrote a result file knows less than the file, which is kept.

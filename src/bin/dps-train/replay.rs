@@ -86,17 +86,15 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, key, (recorded, training), &mut tell),
     }?;
-    if let Some(csv) = &arguments.csv {
-        results::publish(csv, replayed.csv().as_bytes())?;
-    }
     out(&replayed.table(recorded));
+    let written = arguments.csv.as_ref().map_or(Ok(()), |csv| results::publish(csv, replayed.csv().as_bytes()));
     let name = match training {
         Some(training) => format!("confirmation {} of trial {}'s point, {key}", training.number, recorded.index),
         None => format!("trial {} of {key}", recorded.index),
     };
     if replayed.differences.is_empty() {
         out(&format!("\n{name}: as recorded, {}\n", recorded.status.name()));
-        return Ok(());
+        return written;
     }
     let environment = &results.environment;
     Err(refuse(format!(
