@@ -26,7 +26,7 @@ use hosts::{Answers, Watch as HostWatch};
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_AT_LOCK: Duration = Duration::from_secs(1);
 
-/// The pause before the first new start; it doubles with each start that brings no progress.
+/// The pause after a start that brought progress; each start in a row that brings none doubles the pause.
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -44,7 +44,8 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 const BEGINNING: Duration = Duration::from_secs(45);
 
 /// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend,
-/// until a signal stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
+/// until a signal stops it, or until `tries` starts in a row have brought no progress. Returns the
+/// command's last exit code; of a study that a signal stopped [`exit::STOPPED`], and where no host answers [`exit::COMMUNICATION`].
 ///
 /// With `hosts`, each start is on those of them that answer. The command is killed where one of these falls silent and the study makes no progress.
 ///
@@ -69,7 +70,12 @@ pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tri
         let at = after.as_ref().map_or(String::new(), |after| format!(", at {after}"));
         if signals::stop() {
             // A signal to the whole process group gives mpirun an exit code of its own, so the journal tells whether the study was stopped.
-            let (code, ended) = if was_stopped(output) { (exit::STOPPED, "ended with everything saved".to_owned()) } else { (code, ended) };
+            let (code, ended) = if was_stopped(output) {
+                (exit::STOPPED, "ended with everything saved".to_owned())
+            } else {
+                let _ = note();
+                (code, ended)
+            };
             say(&format!("start {start} {ended}{at}; not started again, as a signal stopped it"));
             return Ok(code);
         }

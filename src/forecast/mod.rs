@@ -29,7 +29,7 @@ pub struct Measured {
     pub seconds: f64,
 }
 
-/// How many times as long, or as short, trainings under way may take as their steps say.
+/// Trainings under way may take this many times as long as their steps say, or this many times less.
 const OFF: f64 = 1.5;
 
 /// A forecast of a study's end.

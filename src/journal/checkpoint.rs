@@ -26,7 +26,7 @@ pub struct Checkpoint {
     pub data_digest: String,
     /// Which cell.
     pub key: CellKey,
-    /// The trainings that confirm its points, where these are under way: a trial of the state is one of them, by its number.
+    /// The trainings that confirm its points, where these are under way: a trial of the state has the place of one of them as its index.
     pub confirming: Option<Vec<Training>>,
     /// Where the cell is.
     pub state: CellState,

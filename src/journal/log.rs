@@ -101,7 +101,8 @@ impl Journal {
         let _lock = Lock::take(&lock_path(result))?;
         let bytes = bytes(&path, &*storage)?;
         let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(&path, problem))?;
-        // The first ending noted is the last start's. A second one without a start between is of a command that failed before a start.
+        // An ending noted already stays: a second one without a start between is of a command that failed before a start. A noted stop gives way:
+        // ranks note one where their launcher was killed, and the launcher's exit code says more.
         if !matches!(contents.ended, None | Some(Ending::Stopped)) {
             return Ok(());
         }

@@ -13,7 +13,7 @@ pub(super) struct Written {
     pub why: String,
 }
 
-/// The text with these values. None where the text is no TOML, or where a value is none.
+/// The text with these values; a value that is no TOML is written as a string. None where the text is no TOML.
 pub(super) fn changed(text: &str, values: &[Written]) -> Option<String> {
     let mut document: DocumentMut = text.parse().ok()?;
     for Written { change, why } in values {

@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// The results of one study from parts of it that measured different cells, or different trials of them, each with its file's name: the cells of all
 /// by batch size, then sparsity; the configuration of the first with the batch sizes, sparsities and trials of all; the environments' distinct texts
 /// beside each other. A race is one race of all trials of a cell, as in a run that measures them all.
-/// Parts may have been run on other devices, threads and ranks. The order of the parts makes no difference but to those settings.
+/// Parts may have been run on other devices, threads and ranks. The order of the parts decides only whose device,
+/// threads, lanes and times of `[execution]` the merged configuration has.
 ///
 /// # Errors
 /// [`Error::Results`] naming the part that does not fit: it is of another configuration (the differing keys are named) or of other data,

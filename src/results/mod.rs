@@ -1,4 +1,4 @@
-//! The result file: one HDF5 file a study, written after every finished cell and read by `dps-report` and by anything that speaks HDF5.
+//! The result file: one HDF5 file a study, written as cells are finished and read by `dps-report` and by anything that speaks HDF5.
 //!
 //! What lives here is the schema (versioned), its writer, its reader and the atomic publication of a file. Each table is declared once, in
 //! `schema.rs`, and each group of attributes once, in `environment.rs` and `workload.rs`: the tables of docs/results.md are made from these.
@@ -41,8 +41,8 @@ pub struct Results {
     pub environment: Environment,
     /// What was trained, and to which goal.
     pub workload: WorkloadSummary,
-    /// The finished cells, in the order in which they were measured.
+    /// Measured cells: in the order of measuring, or by batch size and sparsity of merged files and where cells get more trials.
     pub cells: Vec<Cell>,
-    /// Whether every cell of the grid is among them.
+    /// Whether every cell of the grid is among `cells`, with all its trials and confirmations.
     pub complete: bool,
 }

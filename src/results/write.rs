@@ -32,7 +32,7 @@ pub fn write(path: &Path, results: &Results) -> Result<()> {
 /// # Errors
 /// As for [`write()`].
 pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> Result<()> {
-    publish::explained(path, image(results).map_err(explained).and_then(|image| publish::replace(storage, path, &image)))
+    publish::explained(path, image(results).map_err(as_io_error).and_then(|image| publish::replace(storage, path, &image)))
 }
 
 /// Files made by this process: HDF5 tells those in memory apart by their names.
@@ -67,7 +67,7 @@ fn image(results: &Results) -> hdf5::Result<Vec<u8>> {
 }
 
 /// HDF5's error; where it is about memory, the operating system's.
-fn explained(error: hdf5::Error) -> io::Error {
+fn as_io_error(error: hdf5::Error) -> io::Error {
     let text = one_line(&error);
     let lower = text.to_ascii_lowercase();
     if ["memory allocation failed", "unable to allocate", "can't allocate"].iter().any(|words| lower.contains(words)) {
@@ -119,7 +119,8 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     }
     let start = |start: &Start| Some(StartRow::new(start, exactly(&start.host_names)?, exactly(&start.program)?));
     let starts: Option<Vec<StartRow>> = environment.starts.iter().map(start).collect();
-    let starts = starts.ok_or_else(|| hdf5::Error::from("the names of hosts have a NUL character or too many bytes"))?;
+    let starts =
+        starts.ok_or_else(|| hdf5::Error::from("the names of hosts or the program of a start have a NUL character or too many bytes"))?;
     if starts.is_empty() { Ok(()) } else { table(file, &starts) }
 }
 
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn want_of_memory_in_hdf5_becomes_the_operating_systems() {
-        let kind = |text: &str| explained(hdf5::Error::Internal(text.to_owned())).kind();
+        let kind = |text: &str| as_io_error(hdf5::Error::Internal(text.to_owned())).kind();
         assert_eq!(kind("H5Dwrite(): can't write data: memory allocation failed for chunk"), io::ErrorKind::OutOfMemory);
         assert_eq!(kind("H5Dwrite(): not a dataset"), io::ErrorKind::Other);
     }

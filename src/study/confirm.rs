@@ -49,7 +49,7 @@ pub(super) fn confirm<B: Backend>(
     let known = wanted.among(&cell.confirmations);
     let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));
     for Confirmation { training, run } in &known {
-        let Some(index) = number(trainings, training) else { continue };
+        let Some(index) = place_of(trainings, training) else { continue };
         state.lanes.retain(|lane| lane.trial.index != index);
         state.ended.retain(|trial| trial.index != index);
         state.ended.push(Trial { index, ..run.clone() });
@@ -78,15 +78,15 @@ pub(super) fn confirm<B: Backend>(
     Ok(Some(confirmations))
 }
 
-/// The number of a training.
-fn number(trainings: &[Training], training: &Training) -> Option<u32> {
+/// The place of a training among `trainings`, which is its trial's index while the cell is confirmed.
+fn place_of(trainings: &[Training], training: &Training) -> Option<u32> {
     trainings.iter().position(|other| other == training).map(|number| number as u32)
 }
 
-/// A checkpoint's state with the numbers that `trainings` give. Trainings that are no longer wanted are left out.
+/// A checkpoint's state with the places that `trainings` give. Trainings that are no longer wanted are left out.
 fn renumbered(left: &Checkpoint, trainings: &[Training]) -> CellState {
     let Checkpoint { confirming, state, .. } = left;
-    let now = |before: u32| number(trainings, confirming.as_ref()?.get(before as usize)?);
+    let now = |before: u32| place_of(trainings, confirming.as_ref()?.get(before as usize)?);
     let mut state = state.clone();
     let renamed = |trial: Trial| Some(Trial { index: now(trial.index)?, ..trial });
     state.lanes = state.lanes.into_iter().filter_map(|lane| Some(LaneRecord { trial: renamed(lane.trial)?, ..lane })).collect();

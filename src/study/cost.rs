@@ -63,7 +63,7 @@ pub struct CostBound {
 /// Part of a pass over the training set after which the best trial of a small batch is assumed to reach the goal: on MNIST it took 0.4 passes.
 const SHARE_OF_PASS: f64 = 0.5;
 
-/// Part of the site's speed that training is assumed to take.
+/// Part of the site's speed that training is assumed to reach.
 const SHARE_OF_SPEED: f64 = 0.5;
 
 /// FLOP a second of one thread of the reference, about: 1.2 GFLOP/s for Simple-CNN and 1.6 GFLOP/s for ResNet-20 on a virtual Xeon core.
@@ -146,9 +146,9 @@ impl CostBound {
     }
 
     /// Seconds of a dense cell whose time does not depend on the batch size, by what is assumed before any cell is measured: the best trial reaches
-    /// the goal after half a pass over the training set, or at its first evaluation where that comes later, and training takes half of the site's
-    /// speed. None without a race, where trials go on to
-    /// their own ends, for a goal without errors, which none may reach, and where the loss surface is measured, which takes longer than training.
+    /// the goal after half a pass over the training set, or at its first evaluation where that comes later, and training reaches half of the site's
+    /// speed. None without a race, where trials go on to their own ends, for a goal without errors, which none may reach, and where the loss surface
+    /// is measured, which takes longer than training.
     pub fn assumed(&self) -> Option<f64> {
         if self.threshold == 0 || self.study.smoothness.is_some() {
             return None;
@@ -289,10 +289,10 @@ impl fmt::Display for CostBound {
             0.0 => String::new(),
             _ => format!(", fewer once the mean log steps are known to ±{precision}"),
         };
-        let most = if *mean_error { "all" } else { "at most" };
+        let most = if *mean_error { "" } else { "at most " };
         writeln!(
             f,
-            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}, to {most} {limit} times the cell's steps-to-result."
+            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}, to {most}{limit} times the cell's steps-to-result."
         )
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Driver<'a> {
     pub key: CellKey,
     /// The cell's trials that the journal has.
     pub journaled: Vec<Trial>,
-    /// Trainings of the cell's confirmation, while it is under way; a trial's index is the number of one of them.
+    /// Trainings of the cell's confirmation, while it is under way; a trial's index is the place of one of them.
     pub confirming: Option<Vec<Training>>,
     /// Cells that were measured or confirmed since the result file was written.
     pub unpublished: usize,

@@ -39,8 +39,9 @@ pub(super) fn confirmation(study: &Study) -> f64 {
 pub(super) fn left(cells: &[Cell], keys: &[CellKey], study: &Study, begun: Option<(CellKey, f64)>) -> Vec<(CellKey, f64)> {
     let missing = keys.iter().copied().filter(|&key| !is_finished(cells, key, study));
     let spent = |key: CellKey| {
-        let before = cells.iter().find(|cell| cell.key == key).map_or(0.0, |cell| Measured::of(cell).seconds);
-        before + begun.filter(|begun| begun.0 == key).map_or(0.0, |begun| begun.1)
+        let more = begun.filter(|begun| begun.0 == key).map_or(0.0, |begun| begun.1);
+        // The seconds of a confirmation under way count those of its trainings that have ended, too.
+        cells.iter().find(|cell| cell.key == key).map_or(more, |cell| Measured::of(cell).seconds.max(cell.seconds + more))
     };
     let mut left: Vec<(CellKey, f64)> = missing.map(|key| (key, spent(key))).collect();
     left.sort_by_key(|(key, _)| Some(*key) != begun.map(|begun| begun.0));

@@ -208,15 +208,16 @@ impl<'a> Possible<'a> {
             format!("expected at most {} steps, found {steps_run}", self.study.workload.budget())
         })?;
         let reached = self.reached(curve);
-        expect(
-            *steps == reached
-                && steps.is_some() == (*status == Status::Complete)
-                && steps.is_none_or(|steps| steps == *steps_run || self.goes_on && steps < *steps_run),
-            || {
-                let words = |steps: Option<u32>| steps.map_or("no step".into(), |steps| format!("step {steps}"));
-                format!("{}: expected the goal at {}, as its evaluations have it, found {}", status.name(), words(reached), words(*steps))
-            },
-        )?;
+        let words = |steps: Option<u32>| steps.map_or("no step".into(), |steps| format!("step {steps}"));
+        expect(*steps == reached, || {
+            format!("{}: expected the goal at {}, as its evaluations have it, found {}", status.name(), words(reached), words(*steps))
+        })?;
+        expect(steps.is_some() == (*status == Status::Complete), || {
+            format!("{}: expected complete trials alone to reach the goal, found the goal at {}", status.name(), words(*steps))
+        })?;
+        expect(steps.is_none_or(|steps| steps == *steps_run || self.goes_on && steps < *steps_run), || {
+            format!("{}: expected the goal at the last step, {steps_run}, found it at {}", status.name(), words(*steps))
+        })?;
         expect(*status != Status::Incomplete || !self.spends_all || *steps_run == self.study.workload.budget(), || {
             format!("incomplete: expected {} steps, found {steps_run}", self.study.workload.budget())
         })?;

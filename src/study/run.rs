@@ -1,4 +1,4 @@
-//! Measuring a study: cell after cell. Trials are journaled as they end, and results published as soon as a cell is finished.
+//! Measuring a study: cell after cell. Trials are journaled as they end, and results published after each cell, or each hundredth of many.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,6 +15,7 @@ use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
 use crate::data::{Dataset, Facts};
+use crate::forecast::Measured;
 use crate::journal::Record;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
@@ -31,7 +32,7 @@ use crate::{Result, exit};
 /// How a run ended.
 #[derive(Debug)]
 pub enum RunEnd {
-    /// Every cell is measured.
+    /// All that was asked for is done. [`Beginning::Confirmed`] leaves cells unmeasured whose trials are still to come.
     Finished(Box<Results>),
     /// A signal stopped it. Journal and checkpoint hold what was done, and the same command continues it.
     Stopped,
@@ -234,7 +235,8 @@ fn go_on(
                 return driver.ends(&results).map(|()| RunEnd::Stopped);
             }
             let left = left.take();
-            let before = results.cells[place].seconds + left.map_or(0.0, |left| left.state.seconds);
+            let cell = &results.cells[place];
+            let before = Measured::of(cell).seconds.max(cell.seconds + left.map_or(0.0, |left| left.state.seconds));
             driver.begins(key, before, &results.cells, &keys);
             let asked = Asked { work: &work, cell: &results.cells[place], wanted: &wanted, left };
             let Some(confirmations) = confirm(&asked, &mut backend, &groups, &masks, &mut driver)? else {

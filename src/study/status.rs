@@ -64,7 +64,7 @@ pub enum State {
     Running,
     /// No job works on it, and cells are left.
     Stopped,
-    /// All its cells are measured.
+    /// All cells are measured, and confirmed where the study asks for that.
     Finished,
 }
 

@@ -226,7 +226,7 @@ fn mpirun(command: &[OsString]) -> Result<(&[OsString], &[OsString])> {
 /// The ranks that mpirun's words ask for, and the words with `most` at most. Where they ask for no number, there is one rank a slot.
 fn ranks(words: &[OsString], most: usize) -> (usize, Vec<OsString>) {
     let mut words = words.to_vec();
-    // Words of the program follow mpirun's.
+    // The first such word is taken for mpirun's: without one, a word of the program is taken, as in `nice -n`.
     let at = words.iter().position(|word| ["-n", "-np", "--n", "--np", "-c"].iter().any(|option| word == *option)).map(|at| at + 1);
     let asked = at.and_then(|at| words.get(at)?.to_str()?.parse().ok());
     match (at, asked) {

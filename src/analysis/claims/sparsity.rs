@@ -178,7 +178,8 @@ fn unknown<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clo
     }
 }
 
-/// The trials of a cell that reached the goal within a race's factor times K*: a race goes on to the next evaluation, which is up to a third more.
+/// The trials of a cell that reached the goal within a race's factor times K*. Trials that reached it later, up to the race's next
+/// evaluation, do not count.
 fn good_trials(cell: &Cell, race: Race) -> impl Iterator<Item = &Trial> {
     let most = race.factor().and_then(|factor| Some(factor * f64::from(cell.steps_to_result()?))).unwrap_or(f64::INFINITY);
     cell.trials.iter().filter(move |trial| trial.steps.is_some_and(|steps| f64::from(steps) <= most))

@@ -25,7 +25,7 @@ pub(super) struct Shown {
 }
 
 /// The trial a cell's curves are of: the best, or, where none reached the goal, the first that was measured along its training.
-fn shown(cell: &Cell) -> Option<&Trial> {
+pub fn shown(cell: &Cell) -> Option<&Trial> {
     cell.best().or_else(|| cell.trials.iter().find(|trial| !trial.measurements.is_empty()))
 }
 

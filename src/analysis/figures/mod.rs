@@ -26,6 +26,7 @@ mod trade_off;
 mod whole_curves;
 mod workloads;
 
+pub use curves::shown;
 pub use figure::{Figure, Part};
 pub use together::steps_to_result_plot;
 pub use whole_curves::{Whole, whole_curves};

@@ -25,7 +25,7 @@ pub enum Block<'a> {
     Table(Table),
     /// A table of words.
     Words(Table),
-    /// Blocks below a heading that the page shows where a reader asks for them; the page names their place so.
+    /// Blocks that the page folds: the name of their place, which may be empty, their heading, the blocks.
     Fold(String, String, Vec<Block<'a>>),
     /// A figure with its caption and its files.
     Figure(&'a Drawn),

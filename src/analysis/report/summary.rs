@@ -200,7 +200,7 @@ fn missing_cells(study: &StudyResults) -> Vec<CellKey> {
     PAPERS_SPARSITIES.into_iter().flat_map(row).filter(|key| grid.cell(key.batch_size, key.sparsity).is_none()).collect()
 }
 
-/// The paper's cells that the study does not have, and the time that they would probably take.
+/// The cells of [`missing_cells`], and the time that they would probably take.
 fn missing(study: &StudyResults) -> Vec<Block<'static>> {
     let missing = missing_cells(study);
     if missing.is_empty() {

@@ -72,7 +72,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     }
     let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {
-        found.push("The study is not finished: cells are still to come.".to_owned());
+        found.push("The study is not finished: cells or trials are still to come.".to_owned());
     }
     found.extend(dead_layers(&study.results));
     found.extend(fits.iter().filter_map(wrong_law));
@@ -279,7 +279,7 @@ fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
     }
 }
 
-/// What to say of a cell whose K* a quarter of the random halves of its trials are far from. A race that ends at K* hides that.
+/// What to say of a cell whose K* a quarter of the random halves of its trials are far from. A race that ends before [`CLOSE`] K* hides that.
 fn still_falls(study: &StudyResults, cell: &Cell) -> Option<String> {
     let (trials, least) = (cell.trials.len(), cell.steps_to_result()?);
     let race = study.race_of(cell);

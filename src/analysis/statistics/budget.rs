@@ -17,7 +17,7 @@ impl Least {
     pub fn new(study: &StudyResults, cell: &Cell, steps: u32) -> Option<Least> {
         let workload = &study.results.workload;
         let within = |trial: &Trial| trial.curve.iter().filter(|point| point.step <= steps).copied().collect::<Vec<_>>();
-        // A trial that ended early, but for its loss: where it would have come to is not known.
+        // A trial that reached the goal or was cut off by a race might have come to fewer errors; a trial that broke would not.
         let cut =
             |trial: &&Trial| matches!(trial.status, Status::Complete | Status::Censored) && trial.steps_run < steps.min(workload.max_steps);
         let all: Vec<_> = cell.trials.iter().flat_map(within).collect();

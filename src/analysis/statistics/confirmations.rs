@@ -39,7 +39,7 @@ pub struct ConfirmedFit {
     pub fitted: Fitted,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
-    /// The variance of each mean that its errors make, in the order of the fit's points.
+    /// The variance of each mean but for what seeds move in all cells alike, in the order of the fit's points.
     pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,

@@ -89,8 +89,8 @@ pub struct Critical {
     pub from: String,
 }
 
-/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its
-/// bootstrap.
+/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit. Intervals are of the fit's
+/// resamples, but for the fewest examples and the noise scale.
 pub fn critical(study: &StudyResults, fits: &[Fitted], confirmed: &[ConfirmedFit], smooth: &[Smooth]) -> Vec<Critical> {
     let mut found = Vec::new();
     for fitted in fits {

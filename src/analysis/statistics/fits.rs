@@ -25,7 +25,7 @@ pub struct Fitted {
     pub fit: Result<Fit, String>,
     /// The exponent a of c1/B^a + c2 (`exponent.rs`); none of fewer than four batch sizes.
     pub exponent: Option<Estimate>,
-    /// Batch sizes left out of it: measured, but no trial reached the goal.
+    /// Batch sizes left out of the fit: measured, but no trial reached the goal.
     pub left_out: Vec<u32>,
     /// c1 over the dense network's, where both are fitted; the theory's prediction of the shift.
     pub c1_ratio: Option<Estimate>,
@@ -45,7 +45,7 @@ pub struct Fitted {
 /// How many trials a cell are enough for the critical batch size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnoughTrials {
-    /// So many: the fewest, of powers of two, of which 95 of 100 random choices come [`NEAR`] that of all trials.
+    /// The fewest trials, of powers of two, with which 95 of 100 random choices give a critical batch size [`NEAR`] that of all trials.
     These(u32),
     /// More than so many, the largest power of two up to half of those that were run: with more trials it may still change.
     MoreThan(u32),

@@ -46,8 +46,8 @@ impl Rival {
         Some(count * (squares / count).ln() + self.penalty(count))
     }
 
-    /// The criterion of means with known variances of their logarithms, and the squares of what is left over these variances. The criterion's law
-    /// may have a scatter beyond them, that of uneven tuning, which it fits as the others do. None of fewer than six batch sizes.
+    /// The criterion of means with known variances of their logarithms, and the squares of what is left over these variances. A scatter
+    /// beyond these variances, that of uneven tuning, is fitted too and counts as a parameter. None of fewer than six batch sizes.
     pub fn criterion_of_means(self, points: &[Point], variances: &[f64]) -> Option<(f64, f64)> {
         if different(points) < FEWEST_POINTS {
             return None;

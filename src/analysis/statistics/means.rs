@@ -55,7 +55,7 @@ pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFi
         };
         let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
         let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
-        // Of the two that its resamples have, the less certain scatter: that of the seeds, whose means halves of them make, and that of tuning.
+        // Two scatters make the resamples: the scatter of seeds, which have a mean in each half, and that of tuning. The less certain one counts.
         let least = freedom.min(means.seeds().saturating_sub(2));
         Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), (least, None), resamples), goodness, variances: means.own.clone() })
     };

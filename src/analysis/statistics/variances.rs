@@ -83,7 +83,7 @@ pub struct Scatter {
     pub key: CellKey,
     /// Parts of a training that its seeds drew anew.
     pub fresh: Fresh,
-    /// Points, and seeds of each.
+    /// Points that are confirmed.
     pub points: usize,
     /// Seeds of each point.
     pub seeds: usize,

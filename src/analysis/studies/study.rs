@@ -211,7 +211,7 @@ impl StudyResults {
     pub fn name(&self) -> String {
         let pruning = with_comma(&self.pruning_name());
         let workload = &self.results.workload;
-        // A table has a goal for each name.
+        // A table of steps names no network, and may have several goals under one name.
         let goal = if workload.network.is_empty() { format!(", goal {}", workload.goal_error) } else { String::new() };
         workload_name(workload) + &goal + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
     }
@@ -339,7 +339,7 @@ impl StudyResults {
                     "{key} is in several files with different results: the one with the most trials is shown, of equals the first."
                 ));
             }
-            let (mut cell, mut place) = (cell, place);
+            let mut place = place;
             if cell.trials.len() > here.trials.len() {
                 std::mem::swap(here, &mut cell);
                 if of_other_kind {

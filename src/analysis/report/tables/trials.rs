@@ -3,6 +3,7 @@
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
+use crate::analysis::figures::shown;
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::optimizer::Metaparameter;
@@ -54,12 +55,12 @@ pub(super) fn confirmations(sections: &[Section], shown: &[Metaparameter]) -> Ta
     .table()
 }
 
-/// A row an evaluation of a cell's best trial: those that the figures of curves show. Where examples are fewer than the validation set's, errors are
-/// a lower bound.
+/// A row an evaluation of the trial of each cell whose curves the figures show. Where examples are fewer than the validation set's, errors are a
+/// lower bound.
 pub(super) fn curves(sections: &[Section]) -> Table {
     type Point<'a> = (&'a StudyResults, (CellKey, u32, &'a CurvePoint));
     Rows::of("curves", sections, |section| {
-        let trials = section.study.results.cells.iter().filter_map(|cell| Some((cell.key, cell.best()?)));
+        let trials = section.study.results.cells.iter().filter_map(|cell| Some((cell.key, shown(cell)?)));
         trials.flat_map(|(key, trial)| trial.curve.iter().map(move |point| (key, trial.index, point)))
     })
     .of_cell(|(_, (key, ..))| *key)
