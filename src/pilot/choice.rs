@@ -103,7 +103,7 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
     if !early.is_empty() {
         notes.push(format!(
             "Early, within {:.0} % of its steps, the best curve reaches the goal at {}. Too few points elsewhere reach a harder one: more --steps, or ranges \
-             nearer to the best points, may show one.",
+             nearer to the best points, may show one, with --fresh.",
             100.0 * EARLIEST,
             early.join("; ")
         ));
@@ -112,7 +112,7 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
     let quickest = expected.iter().filter(|(key, _)| Some(key.batch_size) == largest).min_by_key(|(_, steps)| *steps);
     let slowest = expected.iter().max_by_key(|(_, steps)| *steps);
     let (Some(&(quick, least)), Some(&(slow, most))) = (quickest, slowest) else {
-        return Err("expected curves that reach a goal, found none; give more --steps or --trials".to_owned());
+        return Err("expected curves that reach a goal, found none; give more --steps or --trials, with --fresh".to_owned());
     };
     let evaluate_every = interval(least);
     let max_steps = most.saturating_mul(SPARE).div_ceil(evaluate_every).saturating_mul(evaluate_every);

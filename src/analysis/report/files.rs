@@ -192,6 +192,10 @@ fn refuse_foreign(path: &Path, is_ours: impl Fn(&str) -> bool, what: &str, optio
         Ok(file) if (&file).take(HEAD).read_to_end(&mut head).is_ok() && (head.is_empty() || is_ours(&String::from_utf8_lossy(&head))) => {
             return Ok(());
         }
+        Err(cause) if cause.kind() == ErrorKind::NotADirectory => {
+            let problem = format!("expected a folder for it, found a file that is called like the folder; choose another {option}");
+            return Err(Error::Results { path: path.to_owned(), problem });
+        }
         _ => {}
     }
     let problem =
