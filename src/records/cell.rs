@@ -1,5 +1,6 @@
 //! What is recorded of a cell: its trials.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,13 @@ pub struct CellKey {
     pub batch_size: u32,
     /// Fraction of parameters removed.
     pub sparsity: f64,
+}
+
+impl CellKey {
+    /// The order of cells that are put together: by batch size, then sparsity.
+    pub fn order(&self, other: &CellKey) -> Ordering {
+        self.batch_size.cmp(&other.batch_size).then(self.sparsity.total_cmp(&other.sparsity))
+    }
 }
 
 /// Writes a cell as messages name it.

@@ -60,8 +60,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     }
     // Joining the study with itself sorts its batch sizes and sparsities, which a single part may have in another order.
     study.join(&study.clone());
-    let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
-    merged.cells.sort_by(order);
+    merged.cells.sort_by(|a, b| a.key.order(&b.key));
     keep_wanted(&mut merged.cells, &study);
     merged.complete = all_finished(&merged.cells, &study);
     merged.configuration = settings::canonical(&study)?;

@@ -80,7 +80,7 @@ pub(super) fn confirm<B: Backend>(
 
 /// The place of a training among `trainings`, which is its trial's index while the cell is confirmed.
 fn place_of(trainings: &[Training], training: &Training) -> Option<u32> {
-    trainings.iter().position(|other| other == training).map(|number| number as u32)
+    trainings.iter().position(|other| other == training).map(|place| place as u32)
 }
 
 /// A checkpoint's state with the places that `trainings` give. Trainings that are no longer wanted are left out.

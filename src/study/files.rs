@@ -1,6 +1,5 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,12 +107,12 @@ impl Files {
         }
         let path = journal::journal_path(output);
         // A journal of no bytes says no more than none.
-        let begun = std::fs::metadata(&path).is_ok_and(|found| found.len() > 0);
+        let is_begun = || std::fs::metadata(&path).is_ok_and(|found| found.len() > 0);
         let from = match beginning {
             Beginning::Results(from) | Beginning::Confirmed(from) => Some(from),
             Beginning::Journal | Beginning::Fresh => None,
         };
-        if output.exists() && !begun && from.is_none_or(|from| !journal::overwrites(output, from)) {
+        if output.exists() && !is_begun() && from.is_none_or(|from| !journal::overwrites(output, from)) {
             return refuse(format!(
                 "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; dps-train \
                  {} goes on from the file alone, with the settings in it",
@@ -130,13 +129,15 @@ impl Files {
             commit: COMMIT.into(),
             started: now(),
         };
-        let mut held = Vec::new();
-        let adopted = from.filter(|_| !begun);
-        if let Some(from) = adopted {
-            let apart = (!journal::overwrites(output, from)).then_some(&configuration.study);
-            held = adopt(from, &header, apart, &path, &*storage)?;
-        }
-        let begun = begun || adopted.is_some();
+        let mut held = match from {
+            _ if is_begun() => results::read(output).map_or_else(|_| Vec::new(), |results| results.cells),
+            Some(from) => {
+                let apart = (!journal::overwrites(output, from)).then_some(&configuration.study);
+                adopt(from, &header, apart, &path, &*storage)?
+            }
+            None => Vec::new(),
+        };
+        let begun = is_begun();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let (grown, trials_before) = grown(configuration, &contents.header.configuration)?;
         let Configuration { study: whole, text, .. } = grown.as_ref().unwrap_or(configuration);
@@ -174,13 +175,7 @@ impl Files {
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
         }
-        if adopted.is_none()
-            && begun
-            && let Ok(results) = results::read(output)
-        {
-            held = results.cells;
-        }
-        if let Some(lost) = unknown(&contents, &held).filter(|_| adopted.is_none()) {
+        if let Some(lost) = unknown(&contents, &held) {
             held.clear();
             for (from, to) in journal::set_result_aside(output, &*storage)? {
                 let line = format!(
@@ -336,13 +331,12 @@ impl Files {
         self.lock.check()?;
         let is_held = |cell: &&Cell| results.cells.iter().all(|measured| measured.key != cell.key);
         let held: Vec<Cell> = self.held.iter().filter(is_held).cloned().collect();
-        if held.is_empty() {
-            return results::write_through(&*self.storage, &self.output, results);
-        }
-        let mut cells = [&results.cells[..], &held].concat();
-        cells
-            .sort_by(|a, b| (a.key.batch_size, a.key.sparsity).partial_cmp(&(b.key.batch_size, b.key.sparsity)).unwrap_or(Ordering::Equal));
-        results::write_through(&*self.storage, &self.output, &Results { cells, ..results.clone() })
+        let with_held = (!held.is_empty()).then(|| {
+            let mut cells = [&results.cells[..], &held].concat();
+            cells.sort_by(|a, b| a.key.order(&b.key));
+            Results { cells, ..results.clone() }
+        });
+        results::write_through(&*self.storage, &self.output, with_held.as_ref().unwrap_or(results))
     }
 }
 

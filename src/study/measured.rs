@@ -34,16 +34,21 @@ pub(super) fn confirmation(study: &Study) -> f64 {
     points * of_others * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
 }
 
+/// Seconds that a cell has taken, of which its confirmation under way has taken `more`: these count trainings that have ended, whose seconds the
+/// cell's confirmations have too.
+pub(super) fn spent(cell: &Cell, more: f64) -> f64 {
+    Measured::of(cell).seconds.max(cell.seconds + more)
+}
+
 /// Cells of `keys` that are without some of their trials or confirmations, each with the seconds that it has taken. The cell `begun` goes on: it
 /// comes first, and has taken so many seconds more.
 pub(super) fn left(cells: &[Cell], keys: &[CellKey], study: &Study, begun: Option<(CellKey, f64)>) -> Vec<(CellKey, f64)> {
     let missing = keys.iter().copied().filter(|&key| !is_finished(cells, key, study));
-    let spent = |key: CellKey| {
+    let of_cell = |key: CellKey| {
         let more = begun.filter(|begun| begun.0 == key).map_or(0.0, |begun| begun.1);
-        // The seconds of a confirmation under way count those of its trainings that have ended, too.
-        cells.iter().find(|cell| cell.key == key).map_or(more, |cell| Measured::of(cell).seconds.max(cell.seconds + more))
+        cells.iter().find(|cell| cell.key == key).map_or(more, |cell| spent(cell, more))
     };
-    let mut left: Vec<(CellKey, f64)> = missing.map(|key| (key, spent(key))).collect();
+    let mut left: Vec<(CellKey, f64)> = missing.map(|key| (key, of_cell(key))).collect();
     left.sort_by_key(|(key, _)| Some(*key) != begun.map(|begun| begun.0));
     left
 }

@@ -10,16 +10,16 @@ use super::check::check;
 use super::confirm::{Asked, confirm};
 use super::driver::{Driver, Forecasting};
 use super::files::{Beginning, Restored};
+use super::measured::spent;
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
 use crate::data::{Dataset, Facts};
-use crate::forecast::Measured;
 use crate::journal::Record;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
-use crate::readable::some;
+use crate::readable::{shell_path, some};
 use crate::records::{
     CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched, keep_wanted,
 };
@@ -146,19 +146,16 @@ fn go_on(
         threshold,
         validation_examples: dataset.validation.len(),
     });
-    let unreached = |key: &&CellKey| results.cells.iter().any(|cell| cell.key == **key && cell.steps_to_result().is_none());
-    let unreached: Vec<String> = keys.iter().filter(unreached).map(CellKey::to_string).collect();
-    let nothing = (!searches && !unreached.is_empty())
-        .then(|| format!("no trial reached the goal, so that there is no point to confirm: {}", unreached.join("; ")));
-    let unsearched = |key: &&CellKey| !is_searched(&results.cells, **key, trials);
-    let unsearched: Vec<String> = keys.iter().filter(unsearched).map(CellKey::to_string).collect();
-    let lacking = (!searches && !unsearched.is_empty()).then(|| {
-        format!(
-            "trials are still to come, which dps-train {} measures, so that there is nothing to confirm: {}",
-            output.display(),
-            unsearched.join("; ")
-        )
-    });
+    let unreached = |key: &CellKey| results.cells.iter().any(|cell| cell.key == *key && cell.steps_to_result().is_none());
+    let unsearched = |key: &CellKey| !is_searched(&results.cells, *key, trials);
+    // Why a command that confirms alone leaves some cells out.
+    let left_out = |words: String, is_one: &dyn Fn(&CellKey) -> bool| {
+        let found: Vec<String> = keys.iter().filter(|&key| is_one(key)).map(CellKey::to_string).collect();
+        (!searches && !found.is_empty()).then(|| format!("{words}: {}", found.join("; ")))
+    };
+    let nothing = left_out("no trial reached the goal, so that there is no point to confirm".to_owned(), &unreached);
+    let command = format!("dps-train {}", shell_path(output));
+    let lacking = left_out(format!("trials are still to come, which {command} measures, so that there is nothing to confirm"), &unsearched);
     problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note { line }));
     driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
@@ -235,8 +232,7 @@ fn go_on(
                 return driver.ends(&results).map(|()| RunEnd::Stopped);
             }
             let left = left.take();
-            let cell = &results.cells[place];
-            let before = Measured::of(cell).seconds.max(cell.seconds + left.map_or(0.0, |left| left.state.seconds));
+            let before = spent(&results.cells[place], left.map_or(0.0, |left| left.state.seconds));
             driver.begins(key, before, &results.cells, &keys);
             let asked = Asked { work: &work, cell: &results.cells[place], wanted: &wanted, left };
             let Some(confirmations) = confirm(&asked, &mut backend, &groups, &masks, &mut driver)? else {

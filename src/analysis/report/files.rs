@@ -187,19 +187,16 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
 /// names another.
 fn refuse_foreign(path: &Path, is_ours: impl Fn(&str) -> bool, what: &str, option: &str) -> Result<()> {
     let mut head = Vec::new();
-    match open_regular(path, OpenOptions::new().read(true)) {
+    let problem = match open_regular(path, OpenOptions::new().read(true)) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
         Ok(file) if (&file).take(HEAD).read_to_end(&mut head).is_ok() && (head.is_empty() || is_ours(&String::from_utf8_lossy(&head))) => {
             return Ok(());
         }
         Err(cause) if cause.kind() == ErrorKind::NotADirectory => {
-            let problem = format!("expected a folder for it, found a file that is called like the folder; choose another {option}");
-            return Err(Error::Results { path: path.to_owned(), problem });
+            format!("expected a folder for it, found a file that is called like the folder; choose another {option}")
         }
-        _ => {}
-    }
-    let problem =
-        format!("expected no {what}, or one of an earlier report, found another {what}; choose another {option}, or move it away");
+        _ => format!("expected no {what}, or one of an earlier report, found another {what}; choose another {option}, or move it away"),
+    };
     Err(Error::Results { path: path.to_owned(), problem })
 }
 

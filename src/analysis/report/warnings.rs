@@ -148,7 +148,7 @@ fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<Warning> {
     each_once(of_cells.iter().map(|(kind, _, _)| *kind)).into_iter().filter_map(warning).collect()
 }
 
-/// What to say of a sparsity whose steps do not follow the law that is fitted.
+/// The warning about a sparsity whose steps do not follow the law that is fitted.
 fn wrong_law(fitted: &Fitted) -> Option<String> {
     let exponent = fitted.exponent.filter(|_| fitted.fit.is_ok() && fitted.is_not_linear())?;
     let [value, low, high] = [exponent.value, exponent.low, exponent.high].map(|value| digits(value, 3));
@@ -158,7 +158,7 @@ fn wrong_law(fitted: &Fitted) -> Option<String> {
     ))
 }
 
-/// What to say of cells whose K* is so few evaluations that it is hardly known.
+/// The warning about cells whose K* is so few evaluations that it is hardly known.
 fn few_intervals(study: &StudyResults) -> Option<String> {
     let every = study.grid().every;
     let advice = if is_of_dps(&study.results) { " A smaller evaluate_every would say more." } else { "" };
@@ -177,7 +177,7 @@ fn few_intervals(study: &StudyResults) -> Option<String> {
     })
 }
 
-/// What to say of cells whose best trial ended before its warm-up did: the schedule behind it was never tried.
+/// The warning about cells whose best trial ended before its warm-up did: the schedule behind it was never tried.
 fn warmed_up_late(study: &StudyResults) -> Option<String> {
     let is_late = |cell: &&Cell| {
         cell.best().is_some_and(|best| {
@@ -194,7 +194,7 @@ fn warmed_up_late(study: &StudyResults) -> Option<String> {
     })
 }
 
-/// What to say of how many trials all cells have. K* is the least of the trials' steps, so it falls with their number; a race that ends at K*
+/// The warning about how many trials all cells have. K* is the least of the trials' steps, so it falls with their number; a race that ends at K*
 /// hides by how much.
 fn number_of_trials(study: &StudyResults) -> Vec<String> {
     let reached = || study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some());
@@ -261,7 +261,7 @@ fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)>
     search.settings.iter().filter_map(edge).collect()
 }
 
-/// What to say of a cell that too few trials decided. A race that ends with its winner leaves the trials that stayed feasible to be counted.
+/// The warning about a cell that too few trials decided. A race that ends with its winner leaves the trials that stayed feasible to be counted.
 fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
     let trials = cell.trials.len();
     let (feasible, complete) = (trials - cell.count(Status::Infeasible), cell.count(Status::Complete));
@@ -279,7 +279,7 @@ fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
     }
 }
 
-/// What to say of a cell whose K* a quarter of the random halves of its trials are far from. A race that ends before [`CLOSE`] K* hides that.
+/// The warning about a cell whose K* a quarter of the random halves of its trials are far from. A race that ends before [`CLOSE`] K* hides that.
 fn still_falls(study: &StudyResults, cell: &Cell) -> Option<String> {
     let (trials, least) = (cell.trials.len(), cell.steps_to_result()?);
     let race = study.race_of(cell);
