@@ -35,7 +35,7 @@ __device__ __forceinline__ float sum_of_warps(float value, float* scratch) {
     return sum;
 }
 
-// The sum of one value a thread over a block whose size is a power of two, halves added to halves, on the first thread. `scratch` has a place for
+// The sum of one value a thread over a block whose size is a power of two, halves added to halves, on every thread. `scratch` has a place for
 // each thread.
 __device__ __forceinline__ double sum_of_threads(double value, double* scratch) {
     __syncthreads();
@@ -60,7 +60,7 @@ struct Parts {
     // Equal to `count` where the parts are single leaves, one after the other, and a power of two of them; else 0.
     int leaves;
     u8 level[MOST_PARTS];
-    u8 place[MOST_PARTS];
+    u16 place[MOST_PARTS];
 };
 
 // Adds up parts as the tree does, whoever computed which of them: a part joins the sum that waits at its level, and the two go up a level.

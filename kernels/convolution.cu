@@ -24,7 +24,7 @@ struct ConvolutionShape {
     int in_channels, in_row, in_len, in_before, in_height, in_width;
     // The convolution's sum: its rows, columns and channels.
     int height, width, out;
-    // 1: the sum is rectified and pooled, and its gradient is the pooled map's, with the pool's choice.
+    // 1: the sum is rectified and pooled over 2 x 2, and its positions lie in the order of the windows.
     int pooled;
 };
 
@@ -38,15 +38,12 @@ struct OutputMap {
 // ReLU. A NaN stays a NaN, so that it is seen in the loss.
 __device__ __forceinline__ float relu(float value) { return value <= 0.0f ? 0.0f : value; }
 
-// The mean of a window's four rectified values, `row` floats from one row to the next and `column` from one column.
-__device__ __forceinline__ float rectified_mean(const float* from, int row, int column) {
-    return 0.25f * ((relu(from[0]) + relu(from[column])) + (relu(from[row]) + relu(from[row + column])));
-}
-
-// The mean of the rectified values of FACTOR x FACTOR positions.
+// The mean of the rectified values of FACTOR x FACTOR positions, `row` floats from one row to the next and `column` from one column.
 template <int FACTOR>
 __device__ __forceinline__ float rectified_mean(const float* from, int row, int column) {
-    if constexpr (FACTOR == 2) return rectified_mean(from, row, column);
+    if constexpr (FACTOR == 2) {
+        return 0.25f * ((relu(from[0]) + relu(from[column])) + (relu(from[row]) + relu(from[row + column])));
+    }
     float sum = 0.0f;
     for (int i = 0; i < FACTOR * FACTOR; i++) sum += relu(from[i / FACTOR * row + i % FACTOR * column]);
     return sum / (float)(FACTOR * FACTOR);
@@ -73,11 +70,12 @@ __device__ __forceinline__ float pooled(const float sums[4], int& chosen) {
     return best <= 0.0f ? 0.0f : best;
 }
 
-// Where position `p` of the sums is: in the order of the 2 x 2 windows, whose four positions then follow each other, or in rows.
+// Where position `p` of the sums is: in the order of the 2 x 2 windows where the sums are pooled, the four of a window one after the other, else
+// in rows.
 // Here and below `C` is ConvolutionShape, or a layer, whose numbers are known when its kernels are compiled.
 template <class C>
-__device__ __forceinline__ void locate_in(const C& c, bool windows, int p, int& image, int& y, int& x) {
-    if (windows) {
+__device__ __forceinline__ void locate(const C& c, int p, int& image, int& y, int& x) {
+    if (c.pooled) {
         const int width = c.width / 2, size = c.height / 2 * width;
         const int window = p >> 2, within = window % size;
         image = window / size;
@@ -92,19 +90,6 @@ __device__ __forceinline__ void locate_in(const C& c, bool windows, int p, int& 
 }
 
 // Index of the first float that position `p` of the sums reads, from the lane's first image.
-template <bool WINDOWS, class C>
-__device__ __forceinline__ int base_in(const C& c, int p) {
-    int image, y, x;
-    locate_in(c, WINDOWS, p, image, y, x);
-    return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in_channels;
-}
-
-// The position in the order of a layer's forward pass: in windows where its sums are pooled.
-template <class C>
-__device__ __forceinline__ void locate(const C& c, int p, int& image, int& y, int& x) {
-    locate_in(c, c.pooled != 0, p, image, y, x);
-}
-
 template <class C>
 __device__ __forceinline__ int base_of(const C& c, int p) {
     int image, y, x;

@@ -1,6 +1,6 @@
 // The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (the positions of a
 // pooled layer in windows) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum that the input
-// comes from, or, where L::through_relu is 0, of the pooled map. L::through_relu masks the product by the ReLU of the layer before, with `rectified`,
+// comes from, or, where L::through_relu is 0, of the map read. L::through_relu masks the product by the ReLU of the layer before, with `rectified`,
 // the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut: after that mask where
 // L::bypass_factor is 0 (the shortcut is an identity), else before the mask (the shortcut is the mean of the rectified map over factor x factor).
 //
@@ -75,7 +75,7 @@ struct DataGradient {
         // `source`: where each row's gradients for the tap begin, from the lane's first on. `met`: a bit for each row, 1 where the tap meets a sum.
         int source[LOADS];
         u32 met = 0;
-        // The rows' gradients for a tap lie side by side: where is found once a tap.
+        // Finds, once a tap, where each row's gradients for the tap begin; a row's output channels lie side by side.
         const auto find_sources = [&]() {
             const int ky = tap / L::kernel, kx = tap % L::kernel;
             met = 0;

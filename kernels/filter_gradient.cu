@@ -22,7 +22,7 @@ struct FilterGradient {
     static __device__ __forceinline__ int base(const int* bases, int p) {
         const L c;
         if (POSITIONS == 1) return p * L::in_len;
-        if (BASES == 0) return base_in<L::pooled>(c, p);
+        if (BASES == 0) return base_of(c, p);
         return p / POSITIONS * L::in_len + bases[p % POSITIONS];
     }
 
@@ -38,7 +38,7 @@ struct FilterGradient {
         if (L::gradient_pooled) choice += ((i64)slot + first) * (POSITIONS / 4 * L::out);
         input += ((i64)slot + first) * L::in_len;
         sums += ((i64)lane * places + leaf) * pitch + L::weights;
-        for (int p = thread; p < BASES; p += T::THREADS) bases[p] = base_in<L::pooled>(c, p);
+        for (int p = thread; p < BASES; p += T::THREADS) bases[p] = base_of(c, p);
         // Rows that no copy writes stay what they are here: ones for the bias, zeros behind it. The last tile alone has such rows.
         constexpr int BEHIND = TILES * T::M - ROWS;
         if (top + T::M > ROWS) {
@@ -108,19 +108,19 @@ struct FilterGradient {
         } else {
             // Pooled gradients are loaded into registers one slab ahead. When a slab is staged, each gradient is stored at the position of its window
             // that the pool chose, and zeros at the window's other three positions.
-            constexpr int WIDTH = WIDE_GRADIENT ? 4 : 1, ACROSS = T::N / WIDTH, WINDOWS = SLAB / 4 * ACROSS;
+            constexpr int WINDOWS = SLAB / 4 * ACROSS;
             constexpr int LOADS = (WINDOWS + T::THREADS - 1) / T::THREADS;
-            Together<WIDTH, L::out> value[LOADS];
+            Together<WIDTH_OF_GRADIENT, L::out> value[LOADS];
             // The pool's choices, a byte each.
             u32 chosen[LOADS];
             const auto load = [&](int from) {
 #pragma unroll
                 for (int i = 0; i < LOADS; i++) {
-                    const int at = thread + i * T::THREADS, window = from / 4 + at / ACROSS, o = left_column + at % ACROSS * WIDTH;
+                    const int at = thread + i * T::THREADS, window = from / 4 + at / ACROSS, o = left_column + at % ACROSS * WIDTH_OF_GRADIENT;
                     const bool there = (WINDOWS % T::THREADS == 0 || at < WINDOWS) && window * 4 < count && (L::out % T::N == 0 || o < L::out);
                     const int place = there ? window * L::out + o : 0;
-                    value[i] = Together<WIDTH, L::out>(gradient + place, WIDTH);
-                    chosen[i] = WIDTH == 4 ? *(const u32*)(choice + place) : choice[place];
+                    value[i] = Together<WIDTH_OF_GRADIENT, L::out>(gradient + place, WIDTH_OF_GRADIENT);
+                    chosen[i] = WIDTH_OF_GRADIENT == 4 ? *(const u32*)(choice + place) : choice[place];
                     if (!there) chosen[i] = DEAD * 0x01010101u;
                 }
             };
@@ -136,10 +136,10 @@ struct FilterGradient {
                         if (WINDOWS % T::THREADS != 0 && at >= WINDOWS) break;
 #pragma unroll
                         for (int place = 0; place < 4; place++) {
-                            Together<WIDTH, WIDTH> own;
+                            Together<WIDTH_OF_GRADIENT, WIDTH_OF_GRADIENT> own;
 #pragma unroll
-                            for (int n = 0; n < WIDTH; n++) own.value[n] = (chosen[i] >> 8 * n & 0xff) == place ? value[i].value[n] : 0.0f;
-                            own.store(b + (at / ACROSS * 4 + place) * B::PITCH + at % ACROSS * WIDTH, WIDTH);
+                            for (int n = 0; n < WIDTH_OF_GRADIENT; n++) own.value[n] = (chosen[i] >> 8 * n & 0xff) == place ? value[i].value[n] : 0.0f;
+                            own.store(b + (at / ACROSS * 4 + place) * B::PITCH + at % ACROSS * WIDTH_OF_GRADIENT, WIDTH_OF_GRADIENT);
                         }
                     }
                     next += SLAB;

@@ -2,7 +2,7 @@
 //
 // CLASSES is the network's number of classes. Up to 16 a thread has an image's logits in registers; more lie in memory, and a warp shares them.
 
-// global_mean: rectified map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
+// global_mean: map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
 extern "C" __global__ void __launch_bounds__(256) global_mean(MapShape shape, int slots, const float* map, float* mean) {
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * shape.channels; at += (i64)gridDim.x * blockDim.x) {
         const float* from = map + at / shape.channels * shape.len + shape.before * (shape.row + shape.channels) + at % shape.channels;

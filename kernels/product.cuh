@@ -4,9 +4,9 @@
 // COLUMNS / 4 of them in registers. Slabs of TERMS terms of both operands go through shared memory: while a slab is multiplied, the copies of
 // later ones are under way.
 //
-// A thread is (group, place) = (lane / 4, lane % 4) of its warp. By arithmetic in 32 bits it goes through the terms in order. With
+// Thread t of a warp is (group, place) = (t / 4, t % 4). By arithmetic in 32 bits it goes through the terms in order. With
 // TENSOR_PRODUCTS the tensor cores multiply: 1: factors rounded to TF32 (11 significant bits); 3: each factor split into two TF32 numbers, and
-// the three largest of the four products added up, whose error is that of 32-bit products.
+// the three largest of the four products added up, each product too small by at most 2^-19 of itself.
 
 #if defined(CUDA_EMU)
 #define COPY_ASYNC(to, from, bytes, there) emu_copy_async(to, from, bytes, there)
@@ -150,7 +150,7 @@ struct ByRow {
     static constexpr int TERMS = TERMS_, PITCH = SIZE + 8, FLOATS = TERMS * PITCH;
 };
 
-// Where a row of the warp, the thread's number `own`, lies in operand A. Rows are stored in another order than a tile's, so that no two threads of a
+// The slot in operand A of the row that is the thread's number `own`. Rows are stored in another order than a tile's, so that no two threads of a
 // warp meet in a bank.
 template <class A>
 __device__ __forceinline__ int row_slot(int group, int own) {

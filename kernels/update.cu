@@ -121,7 +121,8 @@ extern "C" __global__ void __launch_bounds__(256) squares(int places, int pitch,
     }
 }
 
-// retain: state of the lanes in `from` to the first places: [lane][pitch] of weights or velocities. Bound by bytes: 8 a parameter kept.
+// retain: state of the lanes in `from` to the first places: [lane][pitch] of weights, velocities, squares or averages. Bound by bytes: 8 a parameter
+// kept.
 extern "C" __global__ void __launch_bounds__(256) retain(int pitch, const int* from, const float* old, float* kept) {
     const int lane = blockIdx.z;
     for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < pitch; j += gridDim.x * blockDim.x) {

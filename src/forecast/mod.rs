@@ -21,7 +21,7 @@ use crate::records::{Cell, CellKey};
 /// A measured cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
-    /// Which one.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Trials of the cell.
     pub trials: usize,

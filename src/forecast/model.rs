@@ -1,9 +1,9 @@
 //! The seconds of a cell: steps-to-result, which follow c1/B + c2, times the seconds of a step, which follow α + β·B.
 //!
 //! A cell's seconds are s·(1 + B/b)·(1 + o/B): b is the critical batch size c1/c2, and o = α/β the batch size whose examples take as long as what a
-//! step takes by itself. A sparse network's are (1 − sparsity)^−ρ times as much, times a factor of its own. The logarithms of s, b, o and the
-//! factors, and ρ, are normal at first; the measured cells make them narrower (a Gaussian approximation about their most likely values, by
-//! Gauss-Newton steps).
+//! step takes by itself. A cell of a sparse network takes (1 − sparsity)^−ρ times as many seconds, times a factor of the sparsity. The
+//! logarithms of s, b, o and the factors, and ρ, are normal at first; the measured cells make them narrower (a Gaussian approximation about their
+//! most likely values, by Gauss-Newton steps).
 
 use super::left::Left;
 use crate::random::{Numbers, Purpose};
@@ -58,7 +58,7 @@ struct Law {
     log: f64,
     /// The gradient of that with respect to the parameters.
     gradient: Vec<f64>,
-    /// The place of its sparsity among those that no measured cell has.
+    /// The place of the cell's sparsity among the sparsities without a factor in the model.
     unknown: Option<usize>,
 }
 
@@ -99,7 +99,7 @@ impl Model {
 
     /// What the cells will take, each less the seconds that it has taken.
     pub(super) fn left(&self, cells: &[(CellKey, f64)]) -> Left {
-        // Sparsities that no measured cell has.
+        // Sparsities without a factor in the model.
         let is_unknown = |sparsity: &f64| *sparsity > 0.0 && !self.factors.contains(sparsity);
         let mut unknown: Vec<f64> = cells.iter().map(|(key, _)| key.sparsity).filter(is_unknown).collect();
         unknown.sort_by(f64::total_cmp);
@@ -204,7 +204,7 @@ fn solve(lower: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     backward(lower, &found)
 }
 
-/// x of Lᵀ·x = `right`. Of standard normal numbers it makes some whose precision is L·Lᵀ.
+/// x of Lᵀ·x = `right`. From standard normal numbers the function makes normal numbers whose precision matrix is L·Lᵀ.
 fn backward(lower: &[Vec<f64>], right: &[f64]) -> Vec<f64> {
     let mut found = vec![0.0; right.len()];
     for row in (0..right.len()).rev() {

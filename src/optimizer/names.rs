@@ -40,7 +40,8 @@ names! {
         /// The rate falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
         /// `search.end_learning_rate_factor`.
         LinearDecay = "linear-decay",
-        /// The rate falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with the same two.
+        /// The rate falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with D and η_end as for
+        /// linear-decay.
         Cosine = "cosine",
         /// The rate falls every S steps: η γ^⌊k/S⌋, where S is `search.decay_every` and γ is `search.decay_factor`.
         StepDecay = "step-decay",

@@ -98,7 +98,7 @@ impl Rule {
             taken: self.betas.map(|beta| (1.0 - beta) as f32),
             rate: (rate / correction1) as f32,
             scale: (1.0 / correction2.sqrt()) as f32,
-            // Rounded to 0 it would divide 0 by 0.
+            // An ε that rounds to 0 would make the update divide 0 by 0.
             epsilon: (self.epsilon as f32).max(f32::MIN_POSITIVE),
         }
     }

@@ -62,7 +62,7 @@ impl Numbers {
 
     /// Standard normal truncated to [−2, 2], from `index`'s words alone.
     ///
-    /// The 16 words are 8 Box–Muller pairs, so 16 tries; the first within the limits is taken. All fail with probability 4e-22; the
+    /// The 16 words are 8 Box–Muller pairs, so 16 tries; the first within the limits is taken. All fail with probability 3e-22; the
     /// last is then clamped. The functions are `libm`'s, so every machine gives the same bits.
     pub fn truncated_normal(&self, index: u64) -> f64 {
         truncated_normal(&self.block(index))

@@ -17,7 +17,8 @@ use hdf5_sys::h5z::{H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32, H5Z_FILTER_SHUFFL
 use super::one_line;
 
 unsafe extern "C" {
-    /// Bytes that the chunk at `offset` takes in the file; 0 where it was never written. Since HDF5 1.10.2; the bindings do not have it.
+    /// Bytes that the chunk at `offset` takes in the file; 0, or an error, where the chunk was never written. Since HDF5 1.10.2; the bindings lack
+    /// this function.
     fn H5Dget_chunk_storage_size(dataset: hid_t, offset: *const hsize_t, bytes: *mut hsize_t) -> herr_t;
 }
 
@@ -296,7 +297,8 @@ impl Plan<'_> {
         let mut stored: hsize_t = 0;
         // SAFETY: the identifier is open, the offset has a place for each extent, and the length is written to a place that is there.
         if hdf5::sync::sync(|| unsafe { H5Dget_chunk_storage_size(self.dataset.id(), offset.as_ptr(), &raw mut stored) }) < 0 {
-            // HDF5 says so of a chunk that was never written, too; this call tells, and takes longer.
+            // The first call fails for chunks that were never written and for damaged ones. H5Dget_chunk_info_by_coord tells the two apart, and
+            // takes longer.
             let (mut skipped, mut place) = (0, 0);
             // SAFETY: as above.
             let found = hdf5::sync::sync(|| unsafe {
@@ -315,7 +317,7 @@ impl Plan<'_> {
             }
             return Ok(());
         }
-        // Deflate makes what it cannot compress larger by less than that.
+        // Deflate enlarges bytes that it cannot compress, to less than twice as many and 1,024.
         if stored > 2 * whole as u64 + 1024 {
             return Err(format!("expected a chunk of {whole} bytes, found {stored} stored ones"));
         }
@@ -411,12 +413,13 @@ impl Pieces {
     }
 }
 
-/// Fletcher's checksum of 32 bits over big-endian words of 16 bits, folded as HDF5 folds it: a sum that is a multiple of 65,535 may be that.
+/// Fletcher's checksum of 32 bits over big-endian words of 16 bits, folded as HDF5 folds it: a sum that is a positive multiple of 65,535 becomes
+/// 65,535, not 0.
 fn fletcher(bytes: &[u8]) -> u32 {
     let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
     let (mut first, mut second) = (0_u32, 0_u32);
     let (words, rest) = bytes.as_chunks::<2>();
-    // So many words do not exceed 32 bits.
+    // Both sums over 360 words fit into 32 bits.
     for words in words.chunks(360) {
         for word in words {
             first += u32::from(u16::from_be_bytes(*word));

@@ -77,8 +77,8 @@ fn image(name: &[u8], needed: &[u8]) -> Vec<u8> {
     image.extend(0_u32.to_le_bytes());
     image.extend([HEADER as u16, SEGMENT as u16, 3, 0, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
     // PT_LOAD of everything; PT_DYNAMIC; PT_GNU_STACK, without which the loader would make all stacks executable. All readable and
-    // writable: the loader notes addresses in the dynamic section.
-    for (kind, from, bytes, align) in [(1_u32, 0, len, 4096_u64), (2, DYNAMIC, 16 * ENTRIES, 8), (0x6474_e551, 0, 0, 16)] {
+    // writable: the loader notes addresses in the dynamic section. The alignment is that of the largest pages, 64 KiB on some Arm kernels.
+    for (kind, from, bytes, align) in [(1_u32, 0, len, 65_536_u64), (2, DYNAMIC, 16 * ENTRIES, 8), (0x6474_e551, 0, 0, 16)] {
         image.extend([kind, 6].iter().flat_map(|field| field.to_le_bytes()));
         let (from, bytes) = (from as u64, bytes as u64);
         image.extend([from, from, from, bytes, bytes, align].iter().flat_map(|field| field.to_le_bytes()));

@@ -34,7 +34,7 @@ pub(super) struct Buffers {
     pub unpooled: Vec<CudaSlice<f32>>,
     /// `[slot][what the pool chose]`, one a layer.
     pub choices: Vec<CudaSlice<u8>>,
-    /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's, the logits.
+    /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's or there are more than 16 classes, the logits.
     pub logits: CudaSlice<f32>,
     pub labels: CudaSlice<u16>,
     pub slots: usize,

@@ -49,7 +49,7 @@ impl Cache {
             return Err(unused(folder, "is no folder; move it away".to_owned()));
         }
         distrusted(&found).map_or(Ok(()), |why| Err(unused(folder, why)))?;
-        // Earlier versions made it for all to read.
+        // Earlier versions of dps made the folder readable for everybody.
         if found.mode() & 0o077 != 0 {
             fs::set_permissions(folder, Permissions::from_mode(0o700)).map_err(failed)?;
         }
@@ -69,7 +69,7 @@ impl Cache {
     /// The code in the file of that name, where it is whole and nobody else can have written it.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let file = open_regular(&self.0.join(name), OpenOptions::new().read(true)).ok()?;
-        // Looked at again, now that it is open: what has the name may have changed.
+        // The open file is checked again: since the folder was checked, the name may have gone to another file.
         let found = file.metadata().ok().filter(|found| distrusted(found).is_none() && found.len() <= MOST_BYTES)?;
         let mut bytes = Vec::with_capacity(found.len() as usize);
         file.take(found.len()).read_to_end(&mut bytes).ok()?;

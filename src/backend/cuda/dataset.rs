@@ -15,7 +15,7 @@ use crate::network::Map;
 pub(super) struct DeviceDataset {
     digest: String,
     shape: ImageShape,
-    /// What no label is as large as.
+    /// One more than the largest label of the data set.
     labels_below: usize,
     pub training: DeviceExamples,
     pub validation: DeviceExamples,

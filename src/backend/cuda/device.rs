@@ -32,7 +32,7 @@ pub struct Cuda {
     products: Products,
     /// Kernels of each network, compiled when a back end is made: a plan needs none.
     kernels: RefCell<Vec<(Arc<Network>, Rc<Kernels>)>>,
-    /// Where they are kept, or why they are not; none without a place for it.
+    /// The cache of compiled kernels, or why it is not used; none where the environment names no folder for it.
     cache: Option<std::result::Result<Cache, String>>,
     /// Threads of the host for what a GPU does not compute.
     pub(super) threads: usize,
@@ -91,7 +91,7 @@ impl Cuda {
         self.workspace.borrow().generation
     }
 
-    /// This GPU, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
+    /// This GPU, with at most so many bytes for the patches that cuBLAS multiplies, but for 1 MiB at least: the same sums in more
     /// launches.
     pub fn with_scratch(self, bytes: usize) -> Cuda {
         Cuda { scratch: bytes, ..self }
@@ -112,11 +112,13 @@ impl Cuda {
         self.cache.as_ref()?.as_ref().err().map(String::as_str)
     }
 
-    /// FLOP a second of its 32-bit units at the clock it states: two for each of 128 a multiprocessor; 0 where it states none.
+    /// FLOP a second of the GPU's 32-bit units at the clock that the GPU states, two for each unit: 64 units a multiprocessor for compute
+    /// capabilities 7.x and 8.0, else 128. 0 where the GPU states no clock.
     pub fn peak_flop(&self) -> f64 {
         let of = |attribute| self.gpu.context.attribute(attribute).map_or(0.0, f64::from);
         let (clock, processors) = (Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-        of(clock) * 1000.0 * of(processors) * 128.0 * 2.0
+        let units = if matches!(self.gpu.capability, (7, _) | (8, 0)) { 64.0 } else { 128.0 };
+        of(clock) * 1000.0 * of(processors) * units * 2.0
     }
 
     /// A network's kernels, compiled where that has not been done; cuBLAS is started, where it multiplies.

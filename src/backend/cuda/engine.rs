@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::check::Doing;
+use super::check::{Doing, refuse};
 use super::dataset::Selection;
 use super::device::Cuda;
 use super::gpu::Arithmetic;
@@ -151,6 +151,9 @@ impl Backend for CudaBackend<'_> {
     fn train(&mut self, lanes: &mut CudaLanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
         self.model.check_lanes(lanes)?;
         self.model.task.check_steps(&steps, batch)?;
+        if i32::try_from(steps.end).is_err() {
+            return Err(refuse(format!("expected at most {} steps on a GPU, found {}; set workload.max_steps lower", i32::MAX, steps.end)));
+        }
         if lanes.len() > 0 && !steps.is_empty() {
             let outcome = self.stepper.train(&self.model, &mut self.leaf_gradients, self.interrupt, lanes, steps, batch);
             outcome.inspect_err(|error| self.stepper.clean_up(self.model.gpu(), lanes, error))?;

@@ -1,6 +1,6 @@
 //! A GPU: its stream, its memory, and waiting for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub enum Arithmetic {
     Single,
     /// On tensor cores, factors rounded to TF32's 11 significant bits.
     Tf32,
-    /// On tensor cores, each factor split into two TF32 numbers: about as exact as in 32 bits.
+    /// On tensor cores, each factor split into two TF32 numbers: a product is too small by at most 2⁻¹⁹ of itself, where TF32's is off by 2⁻¹⁰.
     Split,
 }
 
@@ -75,6 +75,8 @@ pub(super) struct Gpu {
     pool: Option<CUmemoryPool>,
     /// Pinned host memory that downloads pass through.
     landing: RefCell<PinnedHostSlice<u8>>,
+    /// Whether a wait was given up, so that the GPU may still write `landing`.
+    is_abandoned: Cell<bool>,
 }
 
 impl Gpu {
@@ -90,7 +92,7 @@ impl Gpu {
         let arithmetic = match (execution.products, tf32) {
             (Products::Split, true) => {
                 return Err(refuse(
-                    "expected execution.tf32 = false beside execution.products = \"split\", whose products are as exact as in 32 bits, found \
+                    "expected execution.tf32 = false beside execution.products = \"split\", whose products are more exact than TF32's, found \
                      both; leave one out",
                 ));
             }
@@ -118,7 +120,10 @@ impl Gpu {
         let deadline = Duration::from_secs(execution.deadline_seconds.into());
         let pool = if context.has_async_alloc() { Some(keeping_pool(&context)?) } else { None };
         let landing = RefCell::new(pinned(&context, LANDING)?);
-        Ok((Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool, landing }, [half(0), half(8)]))
+        Ok((
+            Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool, landing, is_abandoned: Cell::new(false) },
+            [half(0), half(8)],
+        ))
     }
 
     /// Memory whose values are arbitrary until they are written, at least one element.
@@ -143,7 +148,10 @@ impl Gpu {
 
     /// A copy of `len` elements from `from` on the host. It comes in pieces through pinned memory: a copy to other memory waits for the GPU,
     /// without the deadline.
-    pub fn download<T: DeviceRepr + Default + Copy>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
+    pub fn download<T: AnyBits + Default + Copy>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
+        if self.is_abandoned.get() {
+            return Err(refuse("expected a GPU that finishes its work, found one whose deadline has passed; start the program again"));
+        }
         let mut values = vec![T::default(); len];
         let source = slice.slice(from..from + len);
         let (address, _synchronised) = source.device_ptr(&self.stream);
@@ -152,7 +160,7 @@ impl Gpu {
         let held = LANDING / size_of::<T>();
         for (i, piece) in values.chunks_mut(held).enumerate() {
             // SAFETY: pinned memory is aligned to pages, holds a piece, was filled when it was made (`pinned`), and nothing else uses it until the
-            // wait is over: it is borrowed.
+            // wait is over: it is borrowed, and no copy into it is under way, since no wait for one was given up (`is_abandoned`).
             let landed = unsafe { std::slice::from_raw_parts_mut(landing, piece.len()) };
             let address = address + (i * held * size_of::<T>()) as u64;
             // SAFETY: the piece lies within `source`, which outlives the wait; `landed` has its length.
@@ -190,6 +198,7 @@ impl Gpu {
                  same command again to continue",
                 self.deadline.as_secs()
             ));
+            self.is_abandoned.set(true);
             comm::abandon(&error);
             return Err(error);
         };

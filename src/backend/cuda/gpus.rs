@@ -25,7 +25,7 @@ pub struct Description {
     pub uuid: [u8; 16],
 }
 
-/// All of them, in the driver's order.
+/// All GPUs that this process sees, in the driver's order.
 ///
 /// # Errors
 /// [`crate::Error::Device`] where the driver is missing, too old or sees none.

@@ -230,12 +230,10 @@ impl CudaLanes {
         self.average.as_ref().unwrap_or(&self.weights)
     }
 
-    /// Copies each lane's learning rates and Adam's numbers of `steps`, at most [`STEPS_AT_ONCE`], to the device. The caller must keep the returned
-    /// numbers until the GPU has read them.
-    pub(super) fn prepare(&mut self, gpu: &Gpu, steps: Range<u32>) -> Result<Vec<StepNumbers>> {
+    /// Copies each lane's learning rates and Adam's numbers of `steps`, at most [`STEPS_AT_ONCE`], to the device.
+    pub(super) fn prepare(&mut self, gpu: &Gpu, steps: Range<u32>) -> Result<()> {
         let numbers: Vec<_> = steps.flat_map(|step| self.known.iter().map(move |lane| StepNumbers::new(&lane.rule, step))).collect();
-        gpu.stream.memcpy_htod(&numbers, &mut self.numbers).doing("take the steps' learning rates")?;
-        Ok(numbers)
+        gpu.stream.memcpy_htod(&numbers, &mut self.numbers).doing("take the steps' learning rates")
     }
 
     /// `[lane]` losses of the last step, and `[lane]` steps at which a lane stopped.

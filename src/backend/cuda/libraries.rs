@@ -21,7 +21,7 @@ pub enum Library {
     Driver,
     /// The compiler of the kernels.
     Nvrtc,
-    /// Matrix products, for studies that want them of it and for measurements.
+    /// cuBLAS: matrix products, for studies with execution.products = "cublas".
     Cublas,
     /// Reductions between GPUs.
     Nccl,
@@ -59,7 +59,7 @@ pub fn find(library: Library) -> Result<&'static Found> {
 }
 
 impl Library {
-    /// All of them.
+    /// All libraries.
     pub const ALL: [Library; 4] = [Library::Driver, Library::Nvrtc, Library::Cublas, Library::Nccl];
 
     /// The library's name in messages.
@@ -281,7 +281,7 @@ pub fn take(library: Library, path: &Path) -> std::io::Result<()> {
     alias(&format!("lib{}.so", library.stem()), path)
 }
 
-/// Opens what NVRTC opens by name beside itself, where the loader would not look.
+/// Opens libnvrtc-builtins in the library's folder: NVRTC opens that file by its name alone, and the loader looks in other folders.
 fn companions(library: &Path) {
     for file in library.parent().map(|folder| files(folder, "libnvrtc-builtins.so")).unwrap_or_default() {
         if let Some(handle) = CString::new(file.as_os_str().as_encoded_bytes()).ok().and_then(|name| Handle::open(&name)) {

@@ -20,7 +20,7 @@ pub(super) struct MicroBatch<'a> {
     pub which: ConstPointer<'a, i32>,
     /// `[place][pitch]`.
     pub weights: ConstPointer<'a, f32>,
-    /// `[lane][pitch]`: weights in the order of the lanes, for cuBLAS. None where the fused kernels multiply.
+    /// `[lane][pitch]`: weights in the order of the lanes, for cuBLAS alone; None in evaluations by the fused kernels.
     pub ordered: Option<ConstPointer<'a, f32>>,
     pub pitch: usize,
     /// Images of a group; a lane's last one may have fewer.

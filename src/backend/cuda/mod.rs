@@ -1,9 +1,9 @@
 //! The GPU back end: a rank's NVIDIA GPU trains its lanes.
 //!
-//! The data set lies on the device, as bytes where the images are bytes; batches, masks, losses, error counts, the step counter and the sampler's
+//! The data set lies on the device, as bytes where the images are bytes; batches, masks, losses, the step counter and the sampler's
 //! positions live there too, so that steps follow each other without the host. Kernels (`kernels/`) take all lanes at once and are compiled for the
-//! GPU found. Nothing here may fall back to another device, and nothing panics because a library is missing: every call that opens one comes after
-//! the question whether it is there.
+//! GPU found. Nothing here falls back to another device, but for Hessian products, which the host computes; and nothing panics because a
+//! library is missing: every call that opens one comes after the question whether it is there.
 
 mod alias;
 mod buffers;

@@ -16,7 +16,7 @@ use crate::backend::cpu::check_network;
 use crate::backend::task::Task;
 use crate::comm::Communicator;
 use crate::data::Dataset;
-use crate::network::Network;
+use crate::network::{Layer, Network};
 
 /// What sends lanes' images through a network.
 pub(super) struct Model<'a> {
@@ -37,7 +37,13 @@ impl<'a> Model<'a> {
     /// would read what is not there.
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
         check_network(&network);
-        assert!(i32::try_from(pitch(network.parameters())).is_ok(), "parameters that kernels can count");
+        let is_of_classes = |layer: &Layer| matches!(layer, Layer::Dense(dense) if dense.outputs == network.classes);
+        assert!(network.layers.last().is_some_and(is_of_classes), "a logit for each class");
+        let is_whole = |layer: &Layer| !matches!(layer, Layer::GroupNorm(norm) if norm.groups * norm.group_channels != norm.channels);
+        assert!(network.layers.iter().all(is_whole), "groups of all channels");
+        // A loop adds the number of its threads to an index before it compares.
+        assert!(pitch(network.parameters()) <= 1 << 30, "parameters that kernels can count");
+        assert!(!dataset.training.labels.is_empty(), "a training example");
         let (map, shape) = (network.maps[0], dataset.shape);
         assert_eq!([map.height, map.width, map.channels], [shape.height, shape.width, shape.channels], "images of the network");
         assert_eq!(dataset.normalisation.len(), shape.channels, "a normalisation a channel");

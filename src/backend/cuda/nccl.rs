@@ -39,7 +39,7 @@ pub unsafe fn leave_buffers_unregistered() {
 
 /// The communicator of a group, one rank a GPU.
 pub struct Nccl {
-    /// None once it has been aborted.
+    /// None once the communicator was aborted or destroyed.
     communicator: Cell<Option<ncclComm_t>>,
     /// Whether a call or a wait has failed. From then on it is good for [`Nccl::abort`] alone.
     failed: Cell<bool>,
@@ -49,7 +49,7 @@ pub struct Nccl {
     version: Version,
 }
 
-/// What a thread that may hang is given, or gives back.
+/// A value that goes to a thread which may hang, or comes back from one.
 struct Sendable<T>(T);
 
 // SAFETY: the driver lets any thread make a context its current one, also several at a time.

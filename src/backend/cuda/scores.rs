@@ -18,8 +18,11 @@ use crate::pruning::Mask;
 /// Examples whose gradients are one sum while connections are scored: more are summed in order, so that memory never has to hold them all.
 const SUMMED_EXAMPLES: usize = 8192;
 
-/// Examples whose gradients are kept apart at a time: 64 MB of them.
+/// Examples whose squared norms are one block, which one rank computes.
 const SEPARATE_EXAMPLES: usize = 256;
+
+/// Bytes of gradients that are kept apart at a time, where one takes no more.
+const SEPARATE_BYTES: usize = 64 << 20;
 
 /// The gradient and the loss, summed over the first `examples` training examples by all ranks of a group.
 pub(super) fn gradient(
@@ -76,13 +79,18 @@ pub(super) fn squared_norms(model: &Model, interrupt: Option<Interrupt>, weights
         Mask::Dense(_) => None,
         Mask::Sparse { kept, .. } => Some(gpu.upload(&kept.iter().map(|&index| index as i32).collect::<Vec<_>>())?),
     };
+    let at_once = (SEPARATE_BYTES / (size_of::<f32>() * model.pitch())).clamp(1, SEPARATE_EXAMPLES);
     let mut words = Vec::new();
     for block in (rank..blocks).step_by(ranks) {
         if interrupt.is_some_and(|interrupt| interrupt()) {
             break;
         }
         let range = block * SEPARATE_EXAMPLES..((block + 1) * SEPARATE_EXAMPLES).min(examples);
-        let squares = squares(model, &weights, kept.as_ref(), mask.kept(), range)?;
+        let mut squares = Vec::with_capacity(range.len());
+        for first in range.clone().step_by(at_once) {
+            let examples = first..range.end.min(first + at_once);
+            squares.extend(self::squares(model, &weights, kept.as_ref(), mask.kept(), examples)?);
+        }
         words.push(squares.iter().sum::<f64>().to_bits());
     }
     vote(interrupt, group)?;

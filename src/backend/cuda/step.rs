@@ -32,7 +32,7 @@ pub(super) struct Stepper {
     id: u64,
     /// The step that is next, the one under way, and the first one whose learning rates the lanes have.
     pub clock: CudaSlice<u32>,
-    /// Between the ranks of a group of several, from their first step on.
+    /// How gradients travel between the ranks of a group, made at the first step; none in a group of one rank.
     exchange: Option<Exchange>,
     /// Whether a step was taken: kernels are loaded and NCCL's connections made by then, which must not happen while a step is recorded.
     warm: bool,
@@ -85,11 +85,9 @@ impl Stepper {
         }
         let exchanged = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &partition, ranks))?;
         let batch = Batch { model, leaf_gradients, partition, size };
-        // The GPU may still read them when the next ones are made.
-        let mut read = Vec::new();
         for first in steps.clone().step_by(STEPS_AT_ONCE) {
             let steps = first..steps.end.min(first.saturating_add(STEPS_AT_ONCE as u32));
-            read.push(lanes.prepare(gpu, steps.clone())?);
+            lanes.prepare(gpu, steps.clone())?;
             gpu.stream.memcpy_htod(&[first, first, first], &mut self.clock).doing("take the step's number")?;
             for _ in steps {
                 vote(interrupt, group)?;

@@ -1,7 +1,7 @@
 //! The reference: any network in plain loops, one image at a time.
 //!
-//! The fast back ends are compared with it, and it computes the Hessian's products of networks that the kernels for them do not know. It
-//! is written for reading: no vectors, no threads, no layouts of its own, and none of the shortcuts that layers offer
+//! The fast back ends are compared with it, and it computes Hessian products for networks that the CPU's kernels of Hessian products do not know. It
+//! is written for reading: no vectors, no threads, no layouts of its own, and no use of what layers say for faster back ends
 //! ([`producer`](crate::network::Convolution::producer), [`bypass`](crate::network::Convolution::bypass)). It may not know of lanes, ranks or
 //! masks: a removed weight is a zero.
 //!

@@ -193,7 +193,7 @@ impl LayerSource {
         let (index, threads) = (self.index, tile.threads());
         let blocks = warps * 32 / threads;
         let instance = format!("{template}<Layer{index}, Tile<{rows}, {columns}, {down}, {across}, {along}>>");
-        // A string takes what is written to it.
+        // Writing to a String does not fail.
         let _ = if self.kernels.tiles {
             write!(
                 self.text,

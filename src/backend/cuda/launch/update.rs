@@ -20,7 +20,7 @@ shared_structs! {
         pub count: i32,
         pub leaves: i32,
         pub level: [u8; MOST_PARTS],
-        pub place: [u8; MOST_PARTS],
+        pub place: [u16; MOST_PARTS],
     }
 
     /// What a lane trains by, the same at every step.
@@ -50,7 +50,7 @@ impl Parts {
     pub fn new(nodes: impl Iterator<Item = (u32, usize)>) -> Parts {
         let mut parts = Parts { count: 0, leaves: 0, level: [0; MOST_PARTS], place: [0; MOST_PARTS] };
         for (at, (level, place)) in nodes.enumerate() {
-            (parts.level[at], parts.place[at]) = (level as u8, place as u8);
+            (parts.level[at], parts.place[at]) = (level as u8, u16::try_from(place).expect("places that 16 bits count"));
             parts.count = at as i32 + 1;
         }
         let count = parts.count as usize;

@@ -86,7 +86,7 @@ impl CudaLayer for Dense {
         dense_source(index, self, tensor)
     }
 
-    /// The logits never leave the registers, where cuBLAS does not multiply.
+    /// The logits of up to 16 classes stay in registers, where cuBLAS does not multiply.
     fn forward(&self, pass: &Pass) -> Result<()> {
         if let Some(blas) = pass.blas().filter(|_| self.has_bias) {
             return on_batch!(blas.head(pass.batch(), self));

@@ -18,7 +18,7 @@ kernels! {
     blocks: [blocks(slots as usize * shape.channels as usize), 1, 1];
     threads: ELEMENTWISE;
 
-    /// The gradient of the sums that a mean was taken of.
+    /// The gradient of the map that a mean reads, or of what the map's ReLU read.
     fn global_mean_backward(
         shape: MapShape,
         slots: i32,

@@ -16,7 +16,7 @@ use crate::backend::cuda::pointer::at_mut;
 const SCRATCH_PART: usize = 32;
 const MOST_SCRATCH: usize = 512 << 20;
 
-/// The least of it: an image of every layer of our networks takes less.
+/// Fewest bytes of the scratch memory: enough for an image of each layer of Simple-CNN and ResNet-8.
 pub(super) const LEAST_SCRATCH: usize = 1 << 20;
 
 /// Memory of cuBLAS's own, as its documentation advises for compute capability 9.0. Given to it here: else it would allocate, which a
@@ -54,7 +54,8 @@ impl Drop for Blas {
 }
 
 impl Blas {
-    /// With at most `limit` bytes for patches and sums, where that is enough for an image.
+    /// cuBLAS with at most `limit` bytes for patches and sums, but at least `LEAST_SCRATCH`; a layer whose image needs more is an error of `forward`
+    /// and `backward`.
     pub fn new(gpu: &Gpu, limit: usize) -> Result<Blas> {
         if gpu.tf32 && std::env::var_os("NVIDIA_TF32_OVERRIDE").is_some_and(|value| value == "0") {
             return Err(refuse("expected leave to use TF32, found NVIDIA_TF32_OVERRIDE=0; unset it, or set execution.tf32 = false"));
@@ -71,7 +72,7 @@ impl Blas {
         let description = format!("products by cuBLAS {} in {precision}", find(Library::Cublas)?.version);
         let blas = Blas { handle, compute, scratch, _workspace: workspace, description };
         // The stream first: choosing one takes a workspace away.
-        // SAFETY: the handle was just made, and the stream lives as long as the GPU, which outlives `blas`.
+        // SAFETY: the handle was just made, and `blas.scratch` keeps the stream until the handle is destroyed.
         check(unsafe { set_stream(handle, gpu.stream.cu_stream().cast()) }, "take a stream")?;
         let pointer = at_mut(&blas._workspace, 0).address() as *mut std::ffi::c_void;
         // SAFETY: the memory has as many bytes, and `blas` keeps it as long as the handle.

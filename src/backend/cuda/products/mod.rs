@@ -1,4 +1,4 @@
-//! The network's products by cuBLAS, in place of the fused kernels (kernels/im2col.cu says when that should pay).
+//! The network's products by cuBLAS, in place of the fused kernels (kernels/im2col.cu says what was measured).
 //!
 //! The matrices of all lanes are a strided batch: a micro-batch's weights follow each other in the order of its lanes, so that no array of
 //! pointers has to be built on the device or kept for a graph. An evaluation of some lanes copies theirs together: 250 KB a lane, for the

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::blas::{Blas, LEAST_SCRATCH};
+use super::blas::Blas;
 use super::matrix::{Matrix, Operand};
 use crate::Result;
 use crate::backend::cuda::check::refuse;
@@ -59,7 +59,8 @@ impl Blas {
         let most = self.scratch.len() / floats;
         if most == 0 {
             return Err(refuse(format!(
-                "expected an image's patches to take at most {LEAST_SCRATCH} bytes, found {}; report this as a bug",
+                "expected an image's patches and sums to take at most {} bytes, found {}; set execution.products = \"fused\"",
+                4 * self.scratch.len(),
                 4 * floats
             )));
         }
