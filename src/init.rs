@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
+use crate::config::reader::nearest;
 use crate::data::{DatasetChoice, DatasetName, OwnDataset};
 use crate::network::{NetworkChoice, NetworkName};
 use crate::optimizer::{OptimizerName, ScheduleName};
@@ -137,11 +138,10 @@ pub fn text(name: &str) -> Result<&'static str> {
     if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == file || shipped.name.strip_prefix("examples/") == Some(&file)) {
         return Ok(shipped.text);
     }
-    let nearest =
-        SHIPPED.iter().map(|shipped| (strsim::jaro_winkler(shipped.name, &file), shipped.name)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let nearest = nearest.map_or(String::new(), |(_, name)| format!("; did you mean {name}?"));
+    let nearest = nearest(&file, SHIPPED.iter().map(|shipped| shipped.name));
+    let nearest = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
     let problem =
-        format!("expected a configuration that comes with the program, found none of this name{nearest} \"dps-train configs\" lists them");
+        format!("expected a configuration that comes with the program, found none of this name; {nearest}\"dps-train configs\" lists them");
     Err(Error::Configuration { path: name.to_owned(), problems: vec![problem] })
 }
 

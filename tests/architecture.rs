@@ -44,7 +44,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ]),
     ("pilot", &["analysis", "config", "network", "optimizer", "readable", "records", "results", "settings"]),
     ("doctor", &["backend", "comm", "data", "error", "exit", "readable", "version"]),
-    ("init", &["data", "error", "network", "optimizer", "settings"]),
+    ("init", &["config", "data", "error", "network", "optimizer", "settings"]),
     ("arguments", &["analysis", "config", "data", "exit", "init", "optimizer", "pilot", "progress", "settings", "version"]),
 ];
 

@@ -20,7 +20,7 @@ use dps::readable::{LINE, shell, shell_path, some, wrapped};
 use dps::{Error, analysis, exit, journal, results, storage, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Between two looks at the files of a study that runs.
+/// Time between two looks at the files of a study that runs.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Seconds after which a browser loads the page of a study that runs again.

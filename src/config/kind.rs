@@ -18,18 +18,22 @@ pub trait Kind {
     /// Completes "expected …".
     fn expected(&self) -> String;
 
-    /// The value that a file's value means, where it is allowed.
-    fn accept(&self, value: &Value) -> Option<Self::Value>;
+    /// The value that a file's value means, where it is allowed. A kind that reads otherwise has a `read` of its own.
+    fn accept(&self, _value: &Value) -> Option<Self::Value> {
+        None
+    }
 
-    /// A value as TOML; none where it stands for an absent key.
-    fn toml(&self, value: &Self::Value) -> Option<String>;
+    /// A default as TOML; none where it stands for an absent key, or where no key of this kind has a default.
+    fn toml(&self, _value: &Self::Value) -> Option<String> {
+        None
+    }
 
     /// All the names that are allowed, where only some are.
     fn names(&self) -> Vec<NamedValue> {
         Vec::new()
     }
 
-    /// Whether a study may be without it.
+    /// Whether a study may be without a value of this kind.
     fn is_optional(&self) -> bool {
         false
     }
@@ -272,10 +276,6 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
 
     fn expected(&self) -> String {
         format!("a list of {}, each {}", self.of, self.each.expected())
-    }
-
-    fn accept(&self, value: &Value) -> Option<Self::Value> {
-        if let Value::List(list) = value { list.iter().map(|item| self.each.accept(&item.value)).collect() } else { None }
     }
 
     fn toml(&self, values: &Self::Value) -> Option<String> {

@@ -11,7 +11,8 @@ pub trait Named: std::str::FromStr + Copy + 'static {
     fn name(self) -> &'static str;
 }
 
-/// Declares an enum by its values' meanings (their doc comments), identifiers and names.
+/// Declares an enum by its values' meanings (their doc comments), identifiers and names. `$none` matches nothing: a repetition in a macro needs a
+/// variable, and `#[default]` has none.
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[doc = $meaning:literal])+ $(#[default $($none:tt)?])? $value:ident = $name:literal),+ $(,)? }) => {
         $(#[$doc])*

@@ -66,7 +66,7 @@ impl Override {
         }
         let Some(value) = read_value(&self.value, &origin) else {
             let problem = format!(
-                "expected a TOML value, found {:?}; write a number, true, false, a word, [1, 2] or {{ min = 0.1, … }}",
+                "expected a TOML value, found {:?}; write a number, true, false, a word, \"a text\", [1, 2] or {{ min = 0.1, … }}",
                 short(&self.value, 60)
             );
             return Err((origin, problem));

@@ -96,7 +96,7 @@ impl Wanted<'_> {
 pub struct Section<'t, 'p> {
     /// The section's dotted key; empty for the file as a whole.
     pub path: String,
-    /// Where it stands.
+    /// Place of the section in the file.
     pub origin: Origin,
     pub problems: &'p mut Problems,
     table: Option<&'t Table>,

@@ -96,13 +96,13 @@ pub fn read(text: &str) -> Result<Table, Vec<(Origin, String)>> {
     Err(problems)
 }
 
-/// Reads one TOML value given on the command line; a bare word, such as `nesterov`, is text. `None`: it is neither.
+/// Reads one TOML value given on the command line; a bare word or path, such as `nesterov` or `digits/all.npz`, is text. `None`: it is neither.
 pub fn read_value(text: &str, origin: &Origin) -> Option<Value> {
     match DeValue::parse(text) {
         Ok(parsed) => Some(value(parsed.get_ref(), &|_| origin.clone())),
         Err(_) => {
             let word = text.starts_with(|c: char| c.is_ascii_alphabetic())
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
             word.then(|| Value::Text(text.to_owned()))
         }
     }

@@ -35,7 +35,7 @@ pub enum DatasetChoice {
 /// Images of one's own. What they are, their files say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OwnDataset {
-    /// The folder or file that they are in, below the data folder.
+    /// The folder or file of the images: an absolute path, or one that begins at the data folder.
     pub path: String,
     /// What results call them.
     pub name: String,
@@ -73,32 +73,27 @@ impl Kind for DatasetKind {
         format!("one of {}, or a table with the path of your own data", DatasetName::NAMES.join(", "))
     }
 
-    fn accept(&self, value: &Value) -> Option<DatasetChoice> {
-        if let Value::Text(text) = value { text.parse().ok().map(DatasetChoice::Named) } else { None }
-    }
-
-    fn toml(&self, value: &DatasetChoice) -> Option<String> {
-        if let DatasetChoice::Named(name) = value { Some(format!("\"{name}\"")) } else { None }
-    }
-
     fn names(&self) -> Vec<NamedValue> {
         OneOf::<DatasetName>::any().names()
     }
 
-    fn read(&self, name: &'static str, _: &str, _: Option<DatasetChoice>, section: &mut Section<'_, '_>) -> Option<DatasetChoice> {
+    fn read(&self, name: &'static str, example: &str, _: Option<DatasetChoice>, section: &mut Section<'_, '_>) -> Option<DatasetChoice> {
         match section.node(name) {
             Some(Node { value: Value::Table(table), origin }) => own(&mut section.inside(name, table, origin)).map(DatasetChoice::Own),
             Some(Node { value: Value::Text(text), origin }) if is_path(text) => {
                 // The folder that is looked in where no other is named.
-                let path = short(text.strip_prefix("data/").unwrap_or(text), MOST_SHOWN);
+                let path = toml::Value::from(short(text.strip_prefix("data/").unwrap_or(text), MOST_SHOWN));
                 let sentence = format!(
-                    "expected {}, found \"{}\"; write {name} = {{ path = \"{path}\" }} where that is in the data folder (--data DIR, else $DPS_DATA, \
+                    "expected {}, found \"{}\"; write {name} = {{ path = {path} }} where that is in the data folder (--data DIR, else $DPS_DATA, \
                      else data)",
                     self.expected(),
                     short(text, MOST_SHOWN)
                 );
                 section.problem(origin, name, &sentence);
                 None
+            }
+            Some(node) if !matches!(node.value, Value::Text(_)) => {
+                section.accept(name, node, &Wanted { expected: self.expected(), example }, |_| None)
             }
             _ => section.name(name, DatasetName::NAMES, None).map(DatasetChoice::Named),
         }
@@ -126,7 +121,7 @@ fn stem(path: &str) -> Option<String> {
 
 /// The table of images of one's own.
 fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
-    let wanted = Wanted { expected: "a folder or file below the data folder".into(), example: "\"digits.npz\"" };
+    let wanted = Wanted { expected: "a folder or file below the data folder, or an absolute path".into(), example: "\"digits.npz\"" };
     let path = table.required("path", &wanted, |value| match value {
         Value::Text(text) if !text.is_empty() && text.len() <= MOST_PATH && !text.contains(char::is_control) => Some(text.clone()),
         _ => None,

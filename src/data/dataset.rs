@@ -50,15 +50,20 @@ pub struct Particulars {
 }
 
 impl Facts {
-    /// The facts of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
+    /// The facts of a data set: of one that has a name without a look at its files, unless these are not the published ones
+    /// ([`DataSource::Own`]); of one's own data from headers and labels.
     ///
     /// # Errors
-    /// [`Error::Data`] where own data are missing, or their headers or labels are not as they should be.
+    /// [`Error::Data`] where files that are looked at are missing, damaged, or not as they should be.
     pub fn of(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result<Facts> {
         match choice {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
-                let [classes, training, test] = [classes, training, test].map(|count| count as usize);
+                let [classes, mut training, mut test] = [classes, training, test].map(|count| count as usize);
+                if split.source == DataSource::Own {
+                    let (file, test_file, ..) = named(*name, folder, split)?;
+                    (training, test) = (file.len(), test_file.len());
+                }
                 Ok(Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test })
             }
             DatasetChoice::Own(own) => own::survey(own, folder, split.layout).map(|survey| survey.facts),
@@ -136,7 +141,7 @@ impl Dataset {
         (0..self.classes).filter(|&class| !has[class]).collect()
     }
 
-    /// What was known of it before it was read.
+    /// The facts of the data set.
     pub fn facts(&self) -> Facts {
         let own_validation = self.particulars.has_own_validation.then_some(self.validation.len());
         let training = self.training.len() + if own_validation.is_some() { 0 } else { self.validation.len() };

@@ -59,7 +59,7 @@ pub(super) fn held_out(fraction: f64, n: u32) -> std::result::Result<u32, String
     if !(held_out >= 1.0 && held_out < f64::from(n)) {
         return Err(format!(
             "expected at least one training and one validation example, but validation_fraction = {fraction} of the {n} examples of the training file \
-             is {held_out} of them"
+             is {held_out} of them; choose another data.validation_fraction, or give more examples"
         ));
     }
     Ok(held_out as u32)

@@ -21,9 +21,8 @@ pub fn fetching(name: DatasetName, folder: &Path) -> String {
 
 /// The files of `name` in the order of its [`DatasetSpec::files`](crate::data::DatasetSpec::files), all from one folder.
 ///
-/// Looks in the data folder `folder`, at `folder/NAME` and the other folders of the data set, then, where those have none of the files, in the
-/// folder of the operating system's package. Files may be gzipped, and named as some
-/// programs unpack them (train-images.idx3-ubyte).
+/// Looks in `folder/NAME`, in the data set's other folders in the data folder `folder`, then in the folder of the operating system's package. The
+/// first of these that has all files is taken. Files may be gzipped, and named as some programs unpack them (train-images.idx3-ubyte).
 ///
 /// # Errors
 /// [`Error::Data`] naming every place looked in and the command that fetches the files.
@@ -31,6 +30,7 @@ pub fn locate(name: DatasetName, folder: &Path) -> Result<Vec<PathBuf>> {
     let files: Vec<&str> = name.spec().files.iter().map(|file| file.name).collect();
     let mut places = folders(name, folder);
     places.extend(name.spec().system_folder.map(PathBuf::from));
+    let mut problem = None;
     for place in &places {
         let found: Vec<_> = files.iter().map(|file| existing(place, file)).collect();
         if found.iter().all(Option::is_none) {
@@ -40,9 +40,14 @@ pub fn locate(name: DatasetName, folder: &Path) -> Result<Vec<PathBuf>> {
         if missing.is_empty() {
             return Ok(found.into_iter().flatten().collect());
         }
-        let problem =
-            format!("expected the {} files of {name}, {} missing; run: {}", files.len(), and_is(&missing), fetching(name, folder));
-        return Err(Error::Data { path: place.clone(), problem });
+        problem.get_or_insert_with(|| {
+            let problem =
+                format!("expected the {} files of {name}, {} missing; run: {}", files.len(), and_is(&missing), fetching(name, folder));
+            Error::Data { path: place.clone(), problem }
+        });
+    }
+    if let Some(problem) = problem {
+        return Err(problem);
     }
     let looked: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
     let problem = format!("the files of {name} are not there; looked in {}; run: {}", looked.join(", "), fetching(name, folder));

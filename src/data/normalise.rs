@@ -27,7 +27,9 @@ impl Normalisation {
             Pixels::Floats(values) => of_floats(values, channels),
         };
         match all.iter().position(|channel| channel.std.is_nan() || channel.std <= 0.0) {
-            Some(channel) => Err(format!("expected images, found the same value in every pixel of channel {channel} of the training file")),
+            Some(channel) => Err(format!(
+                "expected images, found the same value in every pixel of channel {channel} of the training file; remove the channel, or give other images"
+            )),
             None => Ok(all),
         }
     }

@@ -14,7 +14,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// The stream of `seed` (the trial's index) over `n` examples.
+    /// The stream over `n` examples of `seed`, a training's seed of the order.
     ///
     /// # Panics
     /// If `n` is 0; [`super::Dataset::new`] promises at least one training example.

@@ -10,7 +10,7 @@ use super::choice::DatasetName;
 pub struct DatasetSpec {
     /// Rows, columns and channels of its images, whose values are bytes.
     pub image: [usize; 3],
-    /// Labels are below it.
+    /// Number of classes: labels are 0 to classes − 1.
     pub classes: u32,
     /// Examples of the training file, or files.
     pub training: u32,
@@ -79,7 +79,7 @@ impl fmt::Display for Source {
 }
 
 impl DatasetName {
-    /// What is known of it.
+    /// The data set's entry in the table.
     pub fn spec(self) -> &'static DatasetSpec {
         match self {
             DatasetName::Mnist => &MNIST,

@@ -180,18 +180,31 @@ fn bytes(path: &Path, storage: &dyn Storage) -> Result<Vec<u8>> {
     }
 }
 
+/// Differing keys that a sentence names; of more it has the number.
+const MOST_NAMED: usize = 6;
+
+/// In which keys the configuration that a journal or a result file keeps, which is called `what`, contradicts this run's, as half a sentence.
+pub fn other_configuration(what: &str, kept: &Header, now: &Header) -> Option<String> {
+    let found: (Option<toml::Table>, Option<toml::Table>) = (kept.configuration.parse().ok(), now.configuration.parse().ok());
+    let differences = if let (Some(old), Some(new)) = found { contradictions(&old, &new) } else { Vec::new() };
+    if kept.digest == now.digest && differences.is_empty() {
+        return None;
+    }
+    let words = |difference: &Difference| difference.between(what, "configuration");
+    let mut named: Vec<String> = differences.iter().take(MOST_NAMED).map(words).collect();
+    if differences.is_empty() {
+        named.push(format!("digest: {what} has {}, configuration has {}", kept.digest, now.digest));
+    }
+    if differences.len() > MOST_NAMED {
+        named.push(format!("and {} other keys", differences.len() - MOST_NAMED));
+    }
+    Some(format!("the {what} is of another configuration ({})", named.join("; ")))
+}
+
 /// Nothing, or in one sentence why the journal is not this study's.
 fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String> {
-    let found: (Option<toml::Table>, Option<toml::Table>) = (journal.configuration.parse().ok(), now.configuration.parse().ok());
-    let differences = if let (Some(old), Some(new)) = found { contradictions(&old, &new) } else { Vec::new() };
-    if journal.digest != now.digest || !differences.is_empty() {
-        let words = |difference: &Difference| difference.between("journal", "configuration");
-        let mut differences: Vec<String> = differences.iter().map(words).collect();
-        if differences.is_empty() {
-            differences.push(format!("digest: journal has {}, configuration has {}", journal.digest, now.digest));
-        }
-        let differences = differences.join("; ");
-        return Err(format!("the journal is of another configuration ({differences}): restore the configuration, {OTHER_STUDY}"));
+    if let Some(difference) = other_configuration("journal", journal, now) {
+        return Err(format!("{difference}: restore the configuration, {OTHER_STUDY}"));
     }
     if journal.data_digest != now.data_digest && journal.data_digest != now.earlier_data_digest {
         return Err(format!(

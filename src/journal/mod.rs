@@ -17,7 +17,7 @@ mod problem;
 pub use checkpoint::{Checkpoint, Loaded, load, save};
 pub use contents::{Contents, Header, Partial, Record, bare_start};
 pub use lock::{Holder, Lock};
-pub use log::{Journal, Opened};
+pub use log::{Journal, Opened, other_configuration};
 pub use paths::{
     checkpoint_path, figure_path, hosts_path, is_beside_another, journal_path, lock_path, namesake, overwrites, set_aside, set_result_aside,
 };

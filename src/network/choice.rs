@@ -10,7 +10,7 @@ use crate::config::kind::{Kind, NamedValue, OneOf};
 use crate::config::reader::{Section, Wanted};
 use crate::config::tree::{Node, Value};
 
-/// Layers of a list at most, far beyond what there is memory for.
+/// Most layers of a list.
 const MOST_LAYERS: usize = 1_000;
 
 /// The network of a workload.
@@ -53,21 +53,17 @@ impl Kind for NetworkKind {
         format!("one of {}, or a list of layers", NetworkName::NAMES.join(", "))
     }
 
-    fn accept(&self, value: &Value) -> Option<NetworkChoice> {
-        if let Value::Text(text) = value { text.parse().ok().map(NetworkChoice::Named) } else { None }
-    }
-
-    fn toml(&self, value: &NetworkChoice) -> Option<String> {
-        if let NetworkChoice::Named(name) = value { Some(format!("\"{name}\"")) } else { None }
-    }
-
     fn names(&self) -> Vec<NamedValue> {
         OneOf::<NetworkName>::any().names()
     }
 
     fn read(&self, name: &'static str, example: &str, _: Option<NetworkChoice>, section: &mut Section<'_, '_>) -> Option<NetworkChoice> {
-        let Some(Node { value: Value::List(list), origin }) = section.node(name) else {
-            return section.name(name, NetworkName::NAMES, None).map(NetworkChoice::Named);
+        let (list, origin) = match section.node(name) {
+            Some(Node { value: Value::List(list), origin }) => (list, origin),
+            None | Some(Node { value: Value::Text(_), .. }) => {
+                return section.name(name, NetworkName::NAMES, None).map(NetworkChoice::Named);
+            }
+            Some(node) => return section.accept(name, node, &Wanted { expected: self.expected(), example }, |_| None),
         };
         if list.is_empty() || list.len() > MOST_LAYERS {
             let sentence = format!("expected from 1 to {MOST_LAYERS} layers, found {}; write for example {example}", list.len());

@@ -14,7 +14,7 @@ pub struct Network {
     pub maps: Vec<Map>,
     /// Layers in forward order.
     pub layers: Vec<Layer>,
-    /// The parameter tensors in the order of the flat vector: each layer's weights, then its bias.
+    /// The parameter tensors in the order of the flat vector: each layer's weights, or the scales of a normalisation, then its bias, if it has one.
     pub tensors: Vec<Tensor>,
 }
 
@@ -29,10 +29,9 @@ impl Network {
         self.layers.iter().map(Layer::forward_flop).sum()
     }
 
-    /// FLOP of one image's forward and backward pass: the first layer has no data gradient.
+    /// FLOP of one image's forward and backward pass. A layer that reads no map of a layer with parameters has no data gradient.
     pub fn training_flop(&self) -> f64 {
-        let first = self.layers.first().map_or(0.0, Layer::forward_flop);
-        3.0 * self.forward_flop() - first
+        self.layers.iter().map(|layer| layer.forward_flop() * if layer.producer().is_some() { 3.0 } else { 2.0 }).sum()
     }
 
     /// Where the weights `[place][in][out]` and the biases `[out]` of the layer at `index` are among the parameters, and the channels in and out: the
@@ -42,7 +41,10 @@ impl Network {
         Some((layer.parameters()?, [self.maps[layer.input()].channels, layer.outputs()?]))
     }
 
-    /// The convolution at `index` in [`Network::layers`]; a layer refers only to layers that are convolutions.
+    /// The convolution at `index` in [`Network::layers`], for example that of [`Convolution::bypass`].
+    ///
+    /// # Panics
+    /// If the layer there is no convolution.
     pub fn convolution(&self, index: usize) -> &Convolution {
         match &self.layers[index] {
             Layer::Convolution(convolution) => convolution,

@@ -67,9 +67,11 @@ struct Reader<'a> {
     /// The entry to read next.
     next: usize,
     builder: Builder,
-    /// What the layers so far have written: its shape without a border, where it is, and by which layer with parameters before or in it.
+    /// Shape of the map written last, without its border.
     shape: Map,
+    /// Place of the map written last.
     input: Slot,
+    /// Layer that wrote the map written last; none where no layer so far has parameters.
     producer: Option<usize>,
     /// Where the residual stream is, before its ReLU.
     stream: Option<Slot>,
@@ -91,7 +93,7 @@ impl Reader<'_> {
         self.layers.get(self.next)
     }
 
-    /// Takes the next entry if it is that one.
+    /// Takes the next entry if it is `wanted`; whether it was.
     fn take(&mut self, wanted: &LayerSpec) -> bool {
         let found = self.peek() == Some(wanted);
         self.next += usize::from(found);
@@ -114,9 +116,6 @@ impl Reader<'_> {
     fn layer(&mut self, classes: usize) -> Result<(), String> {
         let layer = self.layers[self.next].clone();
         self.next += 1;
-        if self.ended {
-            return Err(self.refuse("to come before the last dense layer, whose outputs are the classes"));
-        }
         match layer {
             LayerSpec::Convolution { channels, kernel, stride, padding, initialisation, bias } => {
                 self.convolution([channels, kernel, stride].map(|number| number as usize), padding, initialisation, bias)
@@ -160,9 +159,10 @@ impl Reader<'_> {
         let values = high.checked_mul(wide).and_then(|area| area.checked_mul(map.channels as u64)).unwrap_or(u64::MAX);
         self.values = self.values.saturating_add(values);
         if self.values > MOST_VALUES {
-            let place = self.next;
+            let place = if self.next == 0 { "the images".to_owned() } else { format!("layer {}", self.next) };
             return Err(format!(
-                "layer {place}: expected maps of at most {MOST_VALUES} values an image, found more; give it fewer channels"
+                "{place}: expected maps of at most {MOST_VALUES} values an image, borders for the next layer's kernel included, found more; take fewer \
+                 channels, or a smaller kernel"
             ));
         }
         Ok(self.builder.map(map))
@@ -354,9 +354,8 @@ impl Reader<'_> {
         self.dense += 1;
         let name = format!("dense{}", self.dense);
         let (input, producer) = (self.input, self.producer);
-        self.ended = self.next == self.layers.len();
         self.stream = None;
-        self.shape = Map::plain(1, 1, outputs);
+        self.ended = self.next == self.layers.len();
         let output = if self.ended {
             if outputs != classes {
                 let place = self.next;
@@ -364,10 +363,14 @@ impl Reader<'_> {
             }
             DenseOutput::Logits
         } else {
-            let relu = self.take(&LayerSpec::Relu);
-            if !matches!(self.peek(), Some(LayerSpec::Dense { .. })) {
-                return Err(self.refuse("another dense layer, or a relu and one, directly after it"));
+            let relu = self.peek() == Some(&LayerSpec::Relu);
+            if !matches!(self.layers.get(self.next + usize::from(relu)), Some(LayerSpec::Dense { .. })) {
+                return Err(
+                    self.refuse("another dense layer after it, or after its relu; the last dense layer makes the logits and has no relu")
+                );
             }
+            self.next += usize::from(relu);
+            self.shape = Map::plain(1, 1, outputs);
             DenseOutput::Hidden { written: self.write(self.shape)?, relu }
         };
         let learnt = Learnt { name: &name, initialisation, has_bias };

@@ -1,7 +1,7 @@
 //! Networks as data: layers over feature maps, the layout of their parameters, and their cost.
 //!
-//! Written once for every back end, which goes through [`Network::layers`] in order, and back. The names of networks and the layers that a
-//! configuration may list are declared here. Nothing here may know of a device, a rank, an optimizer or a data set.
+//! Every back end reads the same [`Network`]: its forward pass goes through [`Network::layers`] in order, its backward pass in reverse. The names of
+//! networks and the layers that a configuration may list are declared here. Nothing here may know of a device, a rank, an optimizer or a data set.
 
 mod builder;
 mod choice;

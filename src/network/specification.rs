@@ -215,6 +215,6 @@ fn bias(entry: &mut Section<'_, '_>) -> Option<bool> {
     Flag.read("bias", "false", Some(true), entry)
 }
 
-/// Limits of a layer's numbers, far beyond what there is memory for.
+/// Most channels or outputs of a layer, and most rows and columns of a kernel, a window or a stride.
 const MOST_OUTPUTS: u32 = 1_000_000;
 const MOST_SIDE: u32 = 1_000;

@@ -8,7 +8,7 @@ use super::section::BiasPruning;
 /// parameters, those that are removed being zero. What a round removes never comes back. Ties go to the lower index.
 ///
 /// # Errors
-/// Those of `flow`.
+/// The errors of `flow`.
 pub fn in_rounds<E>(
     criterion: &dyn Iterated,
     start: &Untrained,

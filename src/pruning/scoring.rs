@@ -19,7 +19,7 @@ impl Scoring {
             CriterionName::Snip => Box::new(Snip),
             CriterionName::Random => Box::new(Random),
             CriterionName::Magnitude => Box::new(Magnitude),
-            CriterionName::Grasp => Box::new(Grasp { temperature: pruning.temperature.unwrap_or(1.0) as f32 }),
+            CriterionName::Grasp => Box::new(Grasp { temperature: pruning.temperature.unwrap_or(Pruning::TEMPERATURE) as f32 }),
             CriterionName::Erk => Box::new(Erk),
             CriterionName::Synflow => return Scoring::Rounds(&Synflow),
         })

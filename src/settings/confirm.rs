@@ -2,8 +2,8 @@
 
 use std::ops::Bound::Included;
 
-use crate::config::key::key;
-use crate::config::kind::{Flag, List, Number, OneOf, Whole};
+use crate::config::key::{flag, key};
+use crate::config::kind::{List, Number, OneOf, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
@@ -29,7 +29,7 @@ section! {
         /// Whether the points of the cells next to a cell, at the next smaller and the next larger measured batch size and sparsity, are confirmed in
         /// it too, although its own trials of them may have been late. So a cell whose race few trials ended in time has others to choose from.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
-        neighbours: bool = false => key(Flag, "true").see("how-it-works.md#confirmation"),
+        neighbours: bool = false => flag().see("how-it-works.md#confirmation"),
         /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.
         seeds: u32 = 16 => key(Whole::between(1, MOST_SEEDS), "16"),
         /// Half the width of the 95 % interval of the mean logarithm of the steps at which no more seeds are added, so 0.1 for about 10 %: each point
@@ -46,7 +46,7 @@ section! {
         /// Whether such trainings go on to the limit after they have reached the goal, with evaluations of the whole validation set. So it is also
         /// known when the mean error over the seeds reaches the goal. It costs several times as much; `limit = 2` mostly is enough.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
-        mean_error: bool = false => key(Flag, "true").see("how-it-works.md#confirmation"),
+        mean_error: bool = false => flag().see("how-it-works.md#confirmation"),
         /// What a fresh seed draws anew. What it does not draw is that of the point's own trial.
         vary: Vec<Varied> = vec![Varied::Weights, Varied::Order] => key(List::of("names", 2, OneOf::any()), "[\"weights\", \"order\"]"),
     }
@@ -62,7 +62,7 @@ names! {
     }
 }
 
-/// Keys whose default came later than the section are not written down: the text of older studies stays what it was.
+/// Whether `precision` is its default, which is not written, so that the text of studies older than the key stays the same.
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }

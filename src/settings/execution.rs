@@ -10,8 +10,9 @@ use crate::config::section::section;
 const MOST_THREADS: u32 = 1_024;
 
 section! {
-    /// How the work is done. Of these keys `race` and `full_evaluation` change what else is recorded, `device` changes
-    /// rounding, and so do `convolutions` on the CPU and `products`, `tf32` and `reduction` on a GPU. The others change no record.
+    /// How the work is done. Of these keys `race` and `full_evaluation` change what is recorded besides steps-to-result. `device` changes rounding,
+    /// and so do `convolutions` on the CPU and `products`, `tf32` and `reduction` on a GPU. With `products = "cublas"` the number of ranks, `lanes`
+    /// and `data_parallel` change rounding too, with `reduction = "nccl"` the number of ranks and `data_parallel`. The others change no record.
     ///
     /// `race`, `full_evaluation`, `convolutions`, `products` and `tf32` take part in the digest of a study.
     #[derive(Debug, Clone, PartialEq)]

@@ -8,13 +8,13 @@ use crate::config::kind::{List, Number, Whole};
 use crate::config::reader::Section;
 use crate::config::section::section;
 
-/// Batch sizes, or sparsities, of a study.
+/// Most batch sizes, and most sparsities, of a study.
 const MOST_VALUES: usize = 1_000;
-/// Examples of a batch: beyond it a step would take hours.
+/// Most examples of a batch: 1,024 times the largest of the paper.
 const MOST_BATCH: u32 = 1 << 24;
-/// Cells of a study: a study of more is several.
+/// Most cells of a study; a larger grid is measured as several studies.
 const MOST_CELLS: usize = 10_000;
-/// Most trials of a cell: a study of more is several.
+/// Most trials of a cell.
 pub const MOST_TRIALS: u32 = 100_000;
 
 section! {

@@ -10,6 +10,18 @@ use crate::{Error, Result};
 /// Letters of a line.
 const WIDTH: usize = 100;
 
+/// Whether `path` is a section, a key with its section, or a limit of a metaparameter's range.
+pub(super) fn names_a_key(path: &str) -> bool {
+    let paths = [Some(path), of_range(path)];
+    sections().iter().any(|section| section.name == path || section.keys.iter().any(|key| paths.contains(&Some(&key.path()))))
+}
+
+/// The metaparameter whose range has the limit `path`: a metaparameter that has a range has paths for its limits.
+fn of_range(path: &str) -> Option<&str> {
+    let key = ["min", "max", "scale"].iter().find_map(|limit| path.strip_suffix(limit)?.strip_suffix('.'))?;
+    key.starts_with("search.").then_some(key)
+}
+
 /// Every key with a few words or, of the section or key called `name`, all that is said.
 ///
 /// # Errors
@@ -22,10 +34,8 @@ pub fn keys(name: Option<&str>) -> Result<String> {
         return Ok(format!("{}{keys}", heading(section)));
     }
     let all = || sections.iter().flat_map(|section| &section.keys);
-    // Where a metaparameter has a range, its limits have paths of their own.
-    let of_range = ["min", "max", "scale"].iter().find_map(|limit| name.strip_suffix(limit)?.strip_suffix('.'));
-    let found: Vec<String> =
-        all().filter(|key| [Some(name), of_range].contains(&Some(&key.path())) || key.name == name).map(whole).collect();
+    let is_named = |key: &KeyHelp| [Some(name), of_range(name)].contains(&Some(&key.path())) || key.name == name;
+    let found: Vec<String> = all().filter(|key| is_named(key)).map(whole).collect();
     if !found.is_empty() {
         return Ok(found.join("\n"));
     }

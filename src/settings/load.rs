@@ -1,13 +1,14 @@
 //! From a file and the command line to a validated study.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use super::execution::{Convolutions, Execution};
 use super::grid::Grid;
-use super::keys::keys;
+use super::keys::names_a_key;
 use super::study::{self, Study};
 use crate::config::{Override, tree};
 use crate::storage::{described, read_regular};
@@ -24,9 +25,8 @@ pub struct Configuration {
     pub name: String,
     /// What problems of it are told with in front: the file's path.
     pub source: String,
-    /// SHA-256 in hexadecimal of all that decides what is recorded of a trial: the canonical text with the default device, threads, reduction and
-    /// data parallelism, so that a study may be continued elsewhere, and without the grid and the confirmations, so that it may get
-    /// more cells, trials and confirmations.
+    /// SHA-256 in hexadecimal of the canonical text without the grid and the confirmations, and with the default of each key in
+    /// [`IGNORED_KEYS`](super::IGNORED_KEYS): a study may go on elsewhere, and get more cells, trials and confirmations.
     pub digest: String,
 }
 
@@ -54,6 +54,15 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
             if is_read_once { ", which every rank would have to read; write it to a file and name that" } else { "; name a file in it" };
         return Err(format!("expected a configuration file, found {found}{why}"));
     }
+    // Before the length is looked at: a result file may be larger than a configuration.
+    let mut start = [0; 4];
+    if File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"\x89HDF" {
+        return Err(
+            "expected a configuration, found an HDF5 file; give the TOML file of the study. Result files are taken by dps-train RESULT.h5 \
+                    (without --cells), dps-train confirm and dps-report, if their names end with .h5"
+                .to_owned(),
+        );
+    }
     fs::canonicalize(path).and_then(|path| read_regular(&path, MOST_BYTES)).map_err(|error| {
         format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml")
     })
@@ -61,11 +70,6 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
 
 /// The problem of a file whose bytes are no text in UTF-8 from the byte `from` on.
 fn no_text(bytes: &[u8], from: usize) -> String {
-    if bytes.starts_with(b"\x89HDF") {
-        return "expected a configuration, found an HDF5 file, as results are; give the TOML file of the study, or a result file whose name ends with .h5 \
-                where dps-train alone goes on with it"
-            .to_owned();
-    }
     if bytes.contains(&0) {
         return "expected a configuration, which is text, found a file of another kind; give the path of a TOML file".to_owned();
     }
@@ -100,8 +104,8 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
     // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
     let mut table = tree::read(text).map_err(|problems| refuse(sentences(problems)))?;
-    let is_key = |key: &str| keys(Some(key)).is_ok();
-    let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table, is_key).err()).collect());
+
+    let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table, names_a_key).err()).collect());
     let study = match (study::read(&table), unfit) {
         (Ok(study), unfit) if unfit.is_empty() => study,
         (Ok(_), unfit) => return Err(refuse(unfit)),

@@ -38,12 +38,12 @@ pub struct Study {
     /// How the best points of each cell are trained again; absent where none is. It changes no trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
-    /// How the work is run; nothing here but who multiplies, and how, changes a cell's steps-to-result.
+    /// How the work is run. Only what changes rounding (device, convolutions, products, tf32, reduction) can change a cell's steps-to-result.
     pub execution: Execution,
 }
 
 impl Study {
-    /// The numbers of its trials.
+    /// The numbers of the study's trials.
     pub fn trials(&self) -> std::ops::Range<u32> {
         let first = self.search.first_trial;
         first..first.saturating_add(self.grid.trials)

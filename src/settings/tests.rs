@@ -369,7 +369,7 @@ fn an_unreadable_file_says_what_to_do() {
     let error = load(&path, &[]).unwrap_err().to_string();
     assert!(error.ends_with("line 2: expected text in UTF-8, found other bytes; save the file as UTF-8"), "{error}");
     for (bytes, words) in [
-        (&b"\x89HDF\r\n\x1a\n\x00\xff"[..], "found an HDF5 file, as results are; give the TOML file of the study"),
+        (&b"\x89HDF\r\n\x1a\n\x00\xff"[..], "found an HDF5 file; give the TOML file of the study"),
         (b"\x1f\x8b\x08\x00\xff", "found a file of another kind; give the path of a TOML file"),
     ] {
         std::fs::write(&path, bytes).unwrap();
@@ -577,7 +577,7 @@ fn a_removal_names_a_key() {
         let study = parse("study", VALID, &[set("search.momentum=0.9"), set(removal)]);
         assert!(study.is_ok_and(|study| study.study.confirm.is_none()) || removal == "search.momentum=", "{removal}");
     }
-    for removal in ["confrim=", "confirm.point=", "=x="] {
+    for removal in ["confrim=", "confirm.point=", "=x=", "momentum=", "grid.batch_sizes.min="] {
         let Ok(change) = Override::parse(removal) else { continue };
         let found = problems(VALID, &[change]);
         assert!(found.len() == 1 && found[0].contains("expected a key of a configuration to remove"), "{removal}: {found:?}");

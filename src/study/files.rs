@@ -368,21 +368,15 @@ fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
 const LONGEST_NAME: usize = 60;
 
-/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header, and gives the file's cells.
+/// Starts the journal at `path` with what the result file at `from` has, which is to be of this run's study and data, and gives the file's cells.
 /// Where another file is written, of the study `apart`, its confirmations are those that this study asks for: the file they are in keeps the others.
-fn adopt(
-    from: &Path,
-    Header { data_digest, earlier_data_digest, .. }: &Header,
-    apart: Option<&Study>,
-    path: &Path,
-    storage: &dyn Storage,
-) -> Result<Vec<Cell>> {
+fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage: &dyn Storage) -> Result<Vec<Cell>> {
     let mut results = results::read(from)?;
     let environment = results.environment;
-    if ![data_digest, earlier_data_digest].contains(&&environment.data_digest) {
-        let found = environment.data_digest;
-        let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
-        return Err(Error::Results { path: from.to_owned(), problem });
+    let refuse = |problem: String| Err(Error::Results { path: from.to_owned(), problem });
+    if ![&now.data_digest, &now.earlier_data_digest].contains(&&environment.data_digest) {
+        let (found, files) = (environment.data_digest, &now.data_digest);
+        return refuse(format!("it is of other data (SHA-256 {found}; the data files have {files}): name its data with --data"));
     }
     let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
     if let Some(study) = apart {
@@ -399,6 +393,9 @@ fn adopt(
         commit: environment.commit,
         started: environment.started.clone(),
     };
+    if let Some(difference) = journal::other_configuration("result file", &header, now) {
+        return refuse(format!("{difference}: leave these keys as they are, or measure a study of its own"));
+    }
     let mut records = Vec::new();
     // A program that did not record starts was itself started once at least.
     let unknown = Start {

@@ -34,7 +34,7 @@ pub(super) struct Line {
     /// The study's TOML file, or its result file.
     #[arg(required = true, hide = true)]
     pub(super) config: Option<PathBuf>,
-    /// More of them, which are refused in words of our own.
+    /// Further files, which `Train::read` refuses.
     #[arg(hide = true)]
     pub(super) more: Vec<PathBuf>,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub struct StudyArguments {
     /// Print what the study would cost, and end.
     #[arg(long)]
     pub plan: bool,
-    /// Print the number, batch size and sparsity of each cell, a line each, and end.
+    /// Print the number, batch size, sparsity and trials of each cell, a line each, and end.
     #[arg(long, hide = true, conflicts_with_all = ["plan", "fresh"])]
     pub cells: bool,
     /// Start over; an earlier run's files are moved aside.

@@ -51,8 +51,8 @@ fn end(bytes: usize) -> ! {
     // The text has room for the largest number.
     let _ = writeln!(
         rest,
-        "dps: expected memory for {bytes} more bytes, found none: start fewer ranks on this host, set execution.lanes lower, or raise the limit \
-         (ulimit -v, the job's memory); what was measured is saved"
+        "dps: expected memory for {bytes} more bytes, found none: raise the limit (ulimit -v, the job's memory); for a study, start fewer ranks on \
+         this host or set execution.lanes lower, and start the same command again"
     );
     let length = 256 - rest.len();
     // SAFETY: `write` reads `length` bytes of `text`, which has 256. Neither `write` nor `leave` allocates.

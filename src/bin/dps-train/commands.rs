@@ -43,9 +43,11 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<Stri
     let classes =
         |dataset: &data::DatasetChoice| data::Facts::of(dataset, data, &data::DataSplit::default()).map(|facts| facts.classes as u32);
     init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
-    let file = path.display();
+    let file = dps::readable::shell_path(path);
+    let data = if data == data::default_folder() { String::new() } else { format!(" --data {}", dps::readable::shell_path(data)) };
     Ok(format!(
-        "{file} is written. Goal, steps and ranges for it: dps-train pilot {file}; what it costs at most: dps-train {file} --plan\n"
+        "{} is written. Goal, steps and ranges for it: dps-train pilot {file}{data}; what it costs at most: dps-train {file} --plan{data}\n",
+        path.display()
     ))
 }
 

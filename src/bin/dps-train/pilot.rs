@@ -69,7 +69,7 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     together(world, written).map_or_else(|error| refuse(&error), |()| exit::DONE)
 }
 
-/// The configuration's text, once it is known that the proposal would write over nothing, but for the picture of a pilot that had nothing to propose.
+/// Reads the configuration's text. Refuses an output that is there, and a picture that is there unless a pilot without a proposal drew it.
 fn begin(asked: &StudyArguments) -> Result<String> {
     let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
     let (output, picture) = (asked.output(), asked.output().with_extension("svg"));
@@ -79,7 +79,8 @@ fn begin(asked: &StudyArguments) -> Result<String> {
             return Err(refuse(path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
         }
     }
-    std::fs::read_to_string(&asked.config).map_err(|cause| refuse(&asked.config, format!("the file cannot be read ({cause})")))
+    std::fs::read_to_string(&asked.config)
+        .map_err(|cause| refuse(&asked.config, format!("the file cannot be read ({cause}); make it readable")))
 }
 
 /// Whether the file at `path` is the picture of a pilot.

@@ -130,7 +130,7 @@ pub fn measure(
         surroundings: Surroundings::PROCESS,
     };
     let mut observer = observer(arguments, speaks);
-    let notes = notes(&configuration.study, dataset, world.size() * threads);
+    let notes = notes(&configuration.study, dataset, dps::comm::threads(world));
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let beginning = match arguments {
         StudyArguments { source: Source::Confirmed, config, .. } => Beginning::Confirmed(config),
@@ -260,8 +260,8 @@ fn not_measured(asked: &settings::Grid, has: &settings::Grid) -> Option<String> 
     size.or_else(sparsity).or_else(trials)
 }
 
-/// What may not be meant, a sentence each.
-fn notes(study: &settings::Study, dataset: &Dataset, threads: usize) -> Vec<String> {
+/// What may not be meant, a sentence each; `share` is the threads for which this rank's share of its host's processors has room.
+fn notes(study: &settings::Study, dataset: &Dataset, share: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let examples = dataset.training.len();
     if let Some(size) = study.grid.batch_sizes.iter().find(|&&size| size as usize > examples) {
@@ -289,10 +289,10 @@ fn notes(study: &settings::Study, dataset: &Dataset, threads: usize) -> Vec<Stri
             classes.join(", ")
         ));
     }
-    let processors = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
-    if study.execution.threads as usize > processors {
+    let threads = study.execution.threads;
+    if threads as usize > share {
         notes.push(format!(
-            "{threads} threads on {processors} processors are slower than as many as there are: leave out execution.threads"
+            "{threads} threads a rank are slower than {share}, the rank's share of its host's processors: leave out execution.threads"
         ));
     }
     notes

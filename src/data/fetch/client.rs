@@ -42,7 +42,7 @@ impl Read for Download {
             let status = self.curl.wait()?;
             if !status.success() {
                 let reason = format!("curl failed ({status}): {}", said(&mut self.words));
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
+                return Err(io::Error::other(reason));
             }
         }
         Ok(read)

@@ -59,11 +59,12 @@ fn fetch_files(
     make_folder(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
     // The lock is held until the end. Where the file system knows no locks, or a program holds it for longer, two programs fetch the same bytes.
     let lock = File::open(&target);
-    let is_held = || lock.as_ref().is_ok_and(|folder| matches!(folder.try_lock(), Err(TryLockError::WouldBlock)));
+    // `try_lock` takes the lock where no other program holds it, and the open folder keeps it until the end of this function.
+    let is_held_elsewhere = || lock.as_ref().is_ok_and(|folder| matches!(folder.try_lock(), Err(TryLockError::WouldBlock)));
     let begun = Instant::now();
-    if is_held() {
+    if is_held_elsewhere() {
         progress(&format!("{}: waits for another program that is fetching {name}", target.display()));
-        while is_held() && begun.elapsed() < LONGEST_WAIT {
+        while is_held_elsewhere() && begun.elapsed() < LONGEST_WAIT {
             std::thread::sleep(Duration::from_millis(100));
         }
     }

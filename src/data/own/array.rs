@@ -113,9 +113,12 @@ impl Header {
             self.element.append_rounded(block, &mut pixels);
             let Some(place) = pixels[start..].iter().position(|value| !value.is_finite()) else { return Ok(()) };
             let found = self.element.number(&block[place * self.element.bytes..][..self.element.bytes]);
-            let what = if found.is_finite() { "of 32 bits, found a larger one," } else { "found" };
-            let cure = if found.is_finite() { "scale the values down" } else { "replace such values" };
-            Err(format!("expected finite values, {what} {found} as value {}; {cure}", start + place))
+            let place = start + place;
+            Err(if found.is_finite() {
+                format!("expected values that 32-bit floating point can hold, found {found:e} as value {place}; scale the values down")
+            } else {
+                format!("expected finite values, found {found} as value {place}; replace such values")
+            })
         })?;
         Ok(Pixels::Floats(self.ordered(pixels, layout)))
     }

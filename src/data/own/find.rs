@@ -52,14 +52,14 @@ fn names(set: usize, array: usize) -> Vec<String> {
     names
 }
 
-/// Files of a folder that are looked at.
+/// Most files of a folder of data.
 const MOST_FILES: usize = 10_000;
 
 /// Endings of what downloads, copies and editors leave beside a file, as do hidden names (`._x` of macOS); none of them is data.
 const LEFT_OVER: [&str; 9] = [".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp", ".bak", ".rejected", "~"];
 
 /// What to do where a path does not hold what is expected.
-const ADVICE: &str = "workload.dataset.path is below the data folder (--data DIR)";
+const ADVICE: &str = "correct workload.dataset.path, which begins at the data folder (--data DIR) unless it is absolute";
 
 /// Looks at a folder of IDX files, a folder of .npy files, an .npz file or an HDF5 file.
 pub(super) fn places(path: &Path) -> Found<Places> {
@@ -71,7 +71,7 @@ pub(super) fn places(path: &Path) -> Found<Places> {
     if !about.is_file() {
         return Err(format!("{expected}, found something else; {ADVICE}"));
     }
-    let arrays = arrays(path)?.ok_or_else(|| format!("{expected}, found a file of another format"))?;
+    let arrays = arrays(path)?.ok_or_else(|| format!("{expected}, found a file of another format; save the arrays by numpy.savez"))?;
     named(path, arrays)
 }
 
@@ -93,8 +93,11 @@ fn folder(path: &Path) -> Found<Places> {
     let entries = fs::read_dir(path).map_err(|error| unread(&error))?;
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let is_whole = |name: &str| !name.starts_with('.') && !LEFT_OVER.iter().any(|ending| name.ends_with(ending));
-    let paths = entries.take(MOST_FILES).flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = paths.filter(|path| path.is_file() && is_whole(&name(path))).collect();
+    let paths: Vec<PathBuf> = entries.take(MOST_FILES + 1).flatten().map(|entry| entry.path()).collect();
+    if paths.len() > MOST_FILES {
+        return Err(format!("expected at most {MOST_FILES} files in the folder, found more; put the arrays into a folder of their own"));
+    }
+    let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| path.is_file() && is_whole(&name(path))).collect();
     files.sort();
     let npys: Vec<(String, ArrayPlace)> =
         files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), ArrayPlace::Npy(path.clone())))).collect();

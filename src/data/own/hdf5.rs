@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::found::{Found, sentence, unread};
 use crate::reader::{self, Answer, Task, one_line};
 
-/// Groups in groups that are looked into for arrays, and those that are looked into to name what lies there.
+/// Depth of groups down to which arrays are read.
 const DEEPEST: usize = 2;
+/// Depth of groups down to which deeper arrays are looked for, to be refused by name.
 const DEEPEST_NAMED: usize = 8;
 /// Links that are looked at.
 const MOST: usize = 10_000;

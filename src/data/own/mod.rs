@@ -28,7 +28,7 @@ pub(super) struct Own {
     /// Examples of the validation set, where the data have one of their own.
     pub validation: Option<Examples>,
     pub test: Examples,
-    /// Labels are below it.
+    /// Number of classes: labels are 0 to classes − 1.
     pub classes: usize,
 }
 
@@ -57,12 +57,16 @@ fn places(own: &OwnDataset, folder: &Path) -> Result<Places> {
 /// Reads the headers and the labels.
 pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Survey> {
     let places = places(own, folder)?;
-    let mut files: Vec<PathBuf> = places.sets().flatten().map(|place| place.file().to_owned()).collect();
-    files.dedup();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for file in places.sets().flatten().map(ArrayPlace::file) {
+        if !files.iter().any(|other| other == file) {
+            files.push(file.to_owned());
+        }
+    }
     let (mut arrays, mut sets, mut all_labels) = (Vec::new(), Vec::new(), Vec::new());
     for [images, labels] in places.sets() {
-        let (count, shape) = images.image_extents(layout)?;
         let header = images.header()?;
+        let (count, shape) = header.images(layout).map_err(|problem| images.error(problem))?;
         let values = labels.labels()?;
         agree(images, labels, count, values.len())?;
         sets.push((shape, if header.element.is_kept_as_bytes() { 1 } else { 4 }));

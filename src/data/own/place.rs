@@ -30,9 +30,9 @@ pub(super) enum ArrayPlace {
     Hdf5(PathBuf, Table),
 }
 
-/// Bytes that may come out of compressed ones, however many: more only where they are not suspiciously many.
+/// Bytes of values up to which any ratio of compression is believed.
 const UNSUSPICIOUS: u64 = 1 << 28;
-/// Bytes that one stored byte may become, beyond that.
+/// Most bytes of values for each stored byte, of arrays larger than [`UNSUSPICIOUS`].
 const MOST_INFLATED: u64 = 100;
 
 impl ArrayPlace {

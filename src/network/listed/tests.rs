@@ -37,6 +37,7 @@ fn shapes_follow_from_the_images() {
     // Without parameters before it nobody needs a gradient.
     let network = Network::listed(&[GlobalMean, LayerSpec::dense(10)], [4, 4, 3], 10).unwrap();
     assert_eq!(network.layers[1].producer(), None);
+    assert_eq!(network.training_flop(), 2.0 * network.forward_flop());
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn lists_that_do_not_fit_are_refused_in_words() {
     let image = [8, 8, 3];
     let last = LayerSpec::dense(10);
     let norm = |groups| LayerSpec::GroupNorm { groups };
-    let cases: [(&[LayerSpec], &str); 16] = [
+    let cases: [(&[LayerSpec], &str); 17] = [
         (&[], "expected a dense layer at the end, which makes the logits, found no layer"),
         (&[GlobalMean], "expected a dense layer at the end, which makes the logits, found \"global-mean\""),
         (
@@ -94,6 +95,10 @@ fn lists_that_do_not_fit_are_refused_in_words() {
         (
             &[convolution(6, 3, 1, Padding::Same), LayerSpec::residual(6, 1), norm(3)],
             "layer 2 (residual): gets 8 × 8 × 6, needs a relu or another residual block directly after it",
+        ),
+        (
+            &[Flatten, LayerSpec::dense(100), Relu, GlobalMean],
+            "layer 2 (dense): gets 1 × 1 × 192, needs another dense layer after it, or after its relu",
         ),
         (&[Flatten, LayerSpec::dense(4_000_000_000)], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
     ];

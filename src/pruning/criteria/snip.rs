@@ -20,7 +20,7 @@ impl Criterion for Snip {
 pub fn connection_sensitivity(weights: &[f32], gradient: &[f32]) -> Vec<f32> {
     let products: Vec<f64> = weights.iter().zip(gradient).map(|(&w, &g)| (f64::from(w) * f64::from(g)).abs()).collect();
     let total: f64 = products.iter().sum();
-    // Where no connection matters, all matter alike.
+    // All products are 0: a total of 1 makes every score 0 in place of 0 / 0.
     let total = if total == 0.0 { 1.0 } else { total };
     products.iter().map(|product| (product / total) as f32).collect()
 }
