@@ -28,18 +28,24 @@ impl<T> Rows<T> {
         self.table
     }
 
-    /// A column for each of `names`.
-    pub fn columns(mut self, names: &[&str], fields: impl Fn(&T) -> Vec<String>) -> Self {
+    /// Adds a column for each of `names`. Compiled once for each kind of row, not once for each column.
+    fn add(&mut self, names: &[&str], fields: &dyn Fn(&T) -> Vec<String>) {
         self.table.heading.extend(names.iter().map(|&name| name.to_owned()));
         for (row, of) in self.table.rows.iter_mut().zip(&self.of) {
             row.extend(fields(of));
         }
+    }
+
+    /// A column for each of `names`.
+    pub fn columns(mut self, names: &[&str], fields: impl Fn(&T) -> Vec<String>) -> Self {
+        self.add(names, &fields);
         self
     }
 
     /// A column.
-    pub fn column(self, name: &str, field: impl Fn(&T) -> String) -> Self {
-        self.columns(&[name], |row| vec![field(row)])
+    pub fn column(mut self, name: &str, field: impl Fn(&T) -> String) -> Self {
+        self.add(&[name], &|row| vec![field(row)]);
+        self
     }
 
     /// The columns of a cell: its batch size and sparsity.
@@ -65,10 +71,7 @@ impl<T> Rows<T> {
 
     /// The columns of a number with its limits; empty where one does not exist.
     pub fn estimate(self, name: &str, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
-        self.columns(&[name, &format!("{name}_low"), &format!("{name}_high")], |row| {
-            let values = estimate(row).map_or([f64::NAN; 3], |estimate| [estimate.value, estimate.low, estimate.high]);
-            values.map(|value| optional(Some(value).filter(|value| !value.is_nan()))).to_vec()
-        })
+        self.columns(&[name, &format!("{name}_low"), &format!("{name}_high")], |row| with_limits(estimate(row)))
     }
 
     /// The columns of the metaparameters `shown`.
@@ -97,6 +100,12 @@ impl<'a, T> Rows<(&'a StudyResults, T)> {
         let with_study = |section: &'a Section<'a>| things(section).into_iter().map(|thing| (section.study, thing));
         Rows::new(name, sections.iter().flat_map(with_study)).column("study", |(study, _)| study.slug.clone())
     }
+}
+
+/// The fields of a number and its limits; empty where one does not exist.
+fn with_limits(estimate: Option<Estimate>) -> Vec<String> {
+    let values = estimate.map_or([f64::NAN; 3], |estimate| [estimate.value, estimate.low, estimate.high]);
+    values.map(|value| optional(Some(value).filter(|value| !value.is_nan()))).to_vec()
 }
 
 /// A number, or an empty field where it does not exist.
