@@ -10,6 +10,27 @@ pub fn count(number: impl Into<u64>) -> String {
     HumanCount(number.into()).to_string()
 }
 
+/// Declares an enum by its values' meanings (their doc comments), identifiers and names, which are for people to read. Values are ordered as listed.
+macro_rules! called {
+    ($(#[$about:meta])+ $kind:ident { $($(#[$meaning:meta])+ $value:ident = $name:literal),+ $(,)? }) => {
+        $(#[$about])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $kind { $($(#[$meaning])+ $value),+ }
+
+        impl $kind {
+            /// Every value.
+            pub const ALL: [$kind; [$($name),+].len()] = [$($kind::$value),+];
+
+            /// The value's name.
+            pub fn name(self) -> &'static str {
+                match self { $($kind::$value => $name),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use called;
+
 /// Letters of a line that a terminal shows, at most.
 pub const LINE: usize = 80;
 

@@ -2,28 +2,18 @@
 
 use super::claim::Claim;
 use crate::analysis::statistics::{Estimate, Fit, Fitted};
-use crate::readable::{digits, rough, some};
+use crate::readable::{called, digits, rough, some};
 use crate::statistics::{beyond_student, student};
 
-/// What a study says of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The claim's intervals lie where the claim says.
-    Holds,
-    /// The claim's intervals lie where the claim excludes.
-    DoesNotHold,
-    /// The claim's intervals allow both, or what the rule needs was not measured.
-    Undecided,
-}
-
-impl Verdict {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Holds => "holds",
-            Verdict::DoesNotHold => "does not hold",
-            Verdict::Undecided => "cannot be said",
-        }
+called! {
+    /// What a study says of a claim.
+    Verdict {
+        /// The claim's intervals lie where the claim says.
+        Holds = "holds",
+        /// The claim's intervals lie where the claim excludes.
+        DoesNotHold = "does not hold",
+        /// The claim's intervals allow both, or what the rule needs was not measured.
+        Undecided = "cannot be said",
     }
 }
 

@@ -7,55 +7,32 @@ use super::fits::{Fitted, measured_points};
 use super::least_squares::Law;
 use super::smoothness::Smooth;
 use crate::analysis::studies::StudyResults;
-use crate::readable::{count, significant};
+use crate::readable::{called, count, significant};
 
 /// By how much of the minimum the examples may grow up to the critical batch size of Zhang et al.
 const OVERHEAD: f64 = 0.2;
 
-/// A definition of the critical batch size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Definition {
-    /// c1/c2 of the fit.
-    Fit,
-    /// c1/c2 of the fit of confirmed steps.
-    Confirmed,
-    /// E_min/S_min of the trade-off between examples and steps.
-    TradeOff,
-    /// E_min/S_min of the least examples and the least steps that were measured.
-    Measured,
-    /// Where the examples exceed their minimum by a fifth.
-    Overhead,
-    /// The batch size whose K* takes the fewest examples.
-    FewestExamples,
-    /// The gradient's noise scale.
-    NoiseScale,
+called! {
+    /// A definition of the critical batch size.
+    Definition {
+        /// c1/c2 of the fit.
+        Fit = "fit",
+        /// c1/c2 of the fit of confirmed steps.
+        Confirmed = "fit of confirmed steps",
+        /// E_min/S_min of the trade-off between examples and steps.
+        TradeOff = "trade-off",
+        /// E_min/S_min of the least examples and the least steps that were measured.
+        Measured = "measured ends",
+        /// Where the examples exceed their minimum by a fifth.
+        Overhead = "20 % overhead",
+        /// The batch size whose K* takes the fewest examples.
+        FewestExamples = "fewest examples",
+        /// The gradient's noise scale.
+        NoiseScale = "noise scale",
+    }
 }
 
 impl Definition {
-    /// Every definition.
-    pub const ALL: [Definition; 7] = [
-        Definition::Fit,
-        Definition::Confirmed,
-        Definition::TradeOff,
-        Definition::Measured,
-        Definition::Overhead,
-        Definition::FewestExamples,
-        Definition::NoiseScale,
-    ];
-
-    /// The definition's name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Definition::Fit => "fit",
-            Definition::Confirmed => "fit of confirmed steps",
-            Definition::TradeOff => "trade-off",
-            Definition::Measured => "measured ends",
-            Definition::Overhead => "20 % overhead",
-            Definition::FewestExamples => "fewest examples",
-            Definition::NoiseScale => "noise scale",
-        }
-    }
-
     /// Meaning of the definition, and its source.
     pub fn source(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{ends, normal, scramble, student_between, uniform};
 use super::least_squares::{Law, LeastSquares};
+use crate::readable::called;
 use crate::settings::ascending;
 use crate::statistics::{QUANTILE, student};
 
@@ -24,25 +25,15 @@ pub const LINEAR_EXPONENTS: (f64, f64) = (0.8, 1.25);
 /// Local slope above which data parallelism is called maximal.
 pub const MAXIMAL_SLOPE: f64 = -0.05;
 
-/// Where a batch size lies on a fitted curve, by the curve's local slope d log K / d log B = −1/(1 + B/B_crit).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Regime {
-    /// Slope below [`LINEAR_SLOPE`]: twice the batch, half the steps.
-    Linear,
-    /// A slope between the two: a larger batch saves steps, but fewer than its factor.
-    Diminishing,
-    /// Slope above [`MAXIMAL_SLOPE`]: a larger batch saves no steps.
-    Maximal,
-}
-
-impl Regime {
-    /// The paper's words for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Regime::Linear => "linear scaling",
-            Regime::Diminishing => "diminishing returns",
-            Regime::Maximal => "maximal data parallelism",
-        }
+called! {
+    /// Where a batch size lies on a fitted curve, by the curve's local slope d log K / d log B = −1/(1 + B/B_crit), in the paper's words.
+    Regime {
+        /// Slope below [`LINEAR_SLOPE`]: twice the batch, half the steps.
+        Linear = "linear scaling",
+        /// A slope between the two: a larger batch saves steps, but fewer than its factor.
+        Diminishing = "diminishing returns",
+        /// Slope above [`MAXIMAL_SLOPE`]: a larger batch saves no steps.
+        Maximal = "maximal data parallelism",
     }
 }
 

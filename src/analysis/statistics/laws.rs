@@ -2,34 +2,23 @@
 
 use super::exponent::{least_by_exponent, squares_of_power, squares_with};
 use super::fit::{Point, different};
+use crate::readable::called;
 
-/// A law of steps against batch size B.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rival {
-    /// c1/B + c2.
-    Paper,
-    /// c1/B^a + c2.
-    FreeExponent,
-    /// c1/B^a.
-    Power,
-    /// c1/√B + c2.
-    Root,
+called! {
+    /// A law of steps against batch size B, named by its formula.
+    Rival {
+        /// The paper's law.
+        Paper = "c1/B + c2",
+        /// The paper's law with an exponent that is fitted too.
+        FreeExponent = "c1/B^a + c2",
+        /// A power law, without a floor.
+        Power = "c1/B^a",
+        /// The paper's law with an exponent of a half.
+        Root = "c1/√B + c2",
+    }
 }
 
 impl Rival {
-    /// Every law, the paper's first.
-    pub const ALL: [Rival; 4] = [Rival::Paper, Rival::FreeExponent, Rival::Power, Rival::Root];
-
-    /// The law's formula.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rival::Paper => "c1/B + c2",
-            Rival::FreeExponent => "c1/B^a + c2",
-            Rival::Power => "c1/B^a",
-            Rival::Root => "c1/√B + c2",
-        }
-    }
-
     /// Numbers that are fitted, the variance of log steps among them.
     fn parameters(self) -> f64 {
         if self == Rival::FreeExponent { 4.0 } else { 3.0 }

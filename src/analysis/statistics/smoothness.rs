@@ -7,30 +7,21 @@
 use super::fit::Estimate;
 use super::fits::{Fitted, decays, effective_rate, learning_rate, squared_rates};
 use crate::analysis::studies::StudyResults;
+use crate::readable::called;
 use crate::records::{Cell, CellKey, Measurement, Trial};
 
-/// How a trial's measurements become one number. The paper takes the mean of L and does not say what it takes of β. A few large values decide a mean,
-/// but not a median.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Along {
-    /// Mean over the measurements.
-    Mean,
-    /// The measurement in the middle, by size; of an even number the mean of both.
-    Median,
+called! {
+    /// How a trial's measurements become one number. The paper takes the mean of L and does not say what it takes of β. A few large values decide a
+    /// mean, but not a median.
+    Along {
+        /// Mean over the measurements.
+        Mean = "mean",
+        /// The measurement in the middle, by size; of an even number the mean of both.
+        Median = "median",
+    }
 }
 
 impl Along {
-    /// Both ways, the paper's first.
-    pub const ALL: [Along; 2] = [Along::Mean, Along::Median];
-
-    /// A word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Along::Mean => "mean",
-            Along::Median => "median",
-        }
-    }
-
     fn of(self, values: impl Iterator<Item = f64>) -> f64 {
         let mut values: Vec<f64> = values.collect();
         match self {
