@@ -120,6 +120,11 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// The cells that have any record: the finished ones, then the others.
+    pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.finished.iter().chain(self.partial.iter().map(|partial| &partial.cell))
+    }
+
     /// Whether the last start noted that it was stopped.
     pub fn was_stopped(&self) -> bool {
         self.ended == Some(Ending::Stopped)

@@ -22,6 +22,11 @@ impl CellKey {
     pub fn order(&self, other: &CellKey) -> Ordering {
         self.batch_size.cmp(&other.batch_size).then(self.sparsity.total_cmp(&other.sparsity))
     }
+
+    /// The order of cells that are shown: by sparsity, then batch size.
+    pub fn by_sparsity(&self, other: &CellKey) -> Ordering {
+        self.sparsity.total_cmp(&other.sparsity).then(self.batch_size.cmp(&other.batch_size))
+    }
 }
 
 /// Writes a cell as messages name it.

@@ -118,9 +118,8 @@ impl ConfirmationRow {
         let seeds = Seeds { weights: self.weight_seed, order: self.order_seed };
         Ok(Confirmation {
             training: Training { point: self.point, number: self.number, seeds, evaluate_every: self.evaluate_every },
+            // The loss surface is measured in the search alone.
             run: Trial {
-                index: self.point,
-                metaparameters,
                 status,
                 steps,
                 steps_run: self.steps_run,
@@ -128,9 +127,8 @@ impl ConfirmationRow {
                 mask_hash: self.mask_hash.0,
                 dead_layers: self.dead_layers,
                 curve: curve.iter().map(CurveRow::point).collect(),
-                // The loss surface is measured in the search alone.
-                measurements: Vec::new(),
                 seconds: self.seconds,
+                ..Trial::new(self.point, metaparameters)
             },
         })
     }

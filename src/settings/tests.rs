@@ -1,6 +1,6 @@
 //! Loading, refusing and overriding studies.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 
@@ -79,17 +79,10 @@ fn problem(setting: &str) -> String {
     found.into_iter().next().unwrap()
 }
 
-fn configs() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
-    // The sample study's figure lies beside it.
-    let toml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml");
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(toml).collect()
-}
-
 /// The configuration of this name among those that come with the program.
 fn shipped(name: &str) -> Study {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("configs/{name}.toml"));
-    load(&path, &[]).unwrap_or_else(|error| panic!("{error}")).study
+    let found = SHIPPED.iter().find(|shipped| shipped.name.strip_suffix(".toml") == Some(name)).unwrap();
+    parse(name, found.text, &[]).unwrap_or_else(|error| panic!("{error}")).study
 }
 
 #[test]
@@ -133,10 +126,10 @@ fn the_workloads_of_the_paper_are_all_there() {
             assert_eq!(shipped(name), parse(name, &text, &[]).unwrap_or_else(|error| panic!("{error}")).study, "{name}");
         }
     }
-    let stems = configs().into_iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
-    let others = |name: &String| name == "quickstart" || name.ends_with("-small") || name.starts_with("smoothness-");
-    let mut found: Vec<String> = stems.filter(|name| !others(name)).collect();
-    found.sort();
+    let others = |name: &&str| *name == "quickstart" || name.ends_with("-small") || name.starts_with("smoothness-") || name.contains('/');
+    let stems = SHIPPED.iter().filter_map(|shipped| shipped.name.strip_suffix(".toml"));
+    let mut found: Vec<&str> = stems.filter(|name| !others(name)).collect();
+    found.sort_unstable();
     names.sort();
     assert_eq!(found, names);
 }
@@ -234,7 +227,7 @@ fn the_quickstart_is_small() {
 
 #[test]
 fn canonical_text_reads_back_as_itself() {
-    let mut texts: Vec<String> = configs().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let mut texts: Vec<String> = SHIPPED.iter().map(|shipped| shipped.text.to_owned()).collect();
     texts.push(VALID.to_owned());
     // Fixed and ranged metaparameters mixed: TOML wants values before tables.
     texts.push(VALID.replace("momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }", "momentum = 0.95"));

@@ -350,10 +350,9 @@ impl Drop for Files {
 /// The first trial or confirmation of a result file that the journal beside the file has not, in words. An earlier journal was put in the place of
 /// the one that wrote the file, or another study's file in the place of this one's.
 fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
-    let in_journal = || contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell));
     let number = |one: &Confirmation| (one.training.point, one.training.number);
     let of_cell = |cell: &Cell| {
-        let known = || in_journal().filter(|known| known.key == cell.key);
+        let known = || contents.cells().filter(|known| known.key == cell.key);
         let trials: HashSet<u32> = known().flat_map(|known| &known.trials).map(|trial| trial.index).collect();
         if let Some(trial) = cell.trials.iter().find(|trial| !trials.contains(&trial.index)) {
             return Some(format!("trial {} of {}", trial.index, cell.key));

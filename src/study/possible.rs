@@ -119,7 +119,7 @@ impl<'a> Possible<'a> {
         let bits = |key: &CellKey| (key.batch_size, (key.sparsity + 0.0).to_bits());
         let known: HashSet<_> = cells(&self.study.grid).iter().map(bits).collect();
         let in_grid = |key: &CellKey| expect(known.contains(&bits(key)), || format!("expected cells of the study's grid, found {key}"));
-        for cell in contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell)) {
+        for cell in contents.cells() {
             in_grid(&cell.key)?;
             self.cell(&cell.trials, cell.test_errors, cell.seconds).map_err(|problem| format!("{}: {problem}", cell.key))?;
             self.confirmations(&cell.confirmations).map_err(|problem| format!("{}: {problem}", cell.key))?;
@@ -132,7 +132,7 @@ impl<'a> Possible<'a> {
         let CellState { step, lanes, ended, test_errors, seconds } = state;
         let CellKey { batch_size, sparsity } = key;
         expect(batch_size > 0 && (0.0..1.0).contains(&sparsity), || format!("expected a cell, found {key}"))?;
-        expect(*step <= self.study.workload.budget(), || format!("expected at most {} steps, found {step}", self.study.workload.budget()))?;
+        self.within_budget(*step)?;
         self.cell(ended, *test_errors, *seconds)?;
         let best = ended.iter().filter_map(|trial| trial.steps).min();
         let end = best.and_then(|best| self.study.execution.race.last_step(best, self.study.workload.evaluate_every));
@@ -204,9 +204,7 @@ impl<'a> Possible<'a> {
     fn trial(&self, trial: &Trial) -> Found {
         let Trial { index, status, steps, steps_run, curve, .. } = trial;
         self.is_drawn(trial)?;
-        expect(*steps_run <= self.study.workload.budget(), || {
-            format!("expected at most {} steps, found {steps_run}", self.study.workload.budget())
-        })?;
+        self.within_budget(*steps_run)?;
         let reached = self.reached(curve);
         let words = |steps: Option<u32>| steps.map_or("no step".into(), |steps| format!("step {steps}"));
         expect(*steps == reached, || {
@@ -232,6 +230,11 @@ impl<'a> Possible<'a> {
             )
         })?;
         duration(trial.seconds)
+    }
+
+    fn within_budget(&self, steps: u32) -> Found {
+        let most = self.study.workload.budget();
+        expect(steps <= most, || format!("expected at most {most} steps, found {steps}"))
     }
 
     /// Whether a trial has the metaparameters that are drawn for it.

@@ -94,6 +94,9 @@ fn go_on(
     let of_search: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
     scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
+    // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
+    let known: Vec<(CellKey, Vec<Confirmation>)> = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
+    let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     let mut masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
     let mut results = no_cells(configuration, dataset, place, scorer.describe(), threshold, network.parameters());
     let environment = &mut results.environment;
@@ -103,10 +106,6 @@ fn go_on(
     environment.starts = journal.starts;
     distinct(&mut environment.program_version, &journal.header.program_version);
     distinct(&mut environment.commit, &journal.header.commit);
-    // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
-    let measured = journal.finished.iter().chain(journal.partial.iter().map(|partial| &partial.cell));
-    let known: Vec<(CellKey, Vec<Confirmation>)> = measured.map(|cell| (cell.key, cell.confirmations.clone())).collect();
-    let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     results.cells = journal.finished;
     keep_wanted(&mut results.cells, &whole);
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());

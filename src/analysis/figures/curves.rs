@@ -1,6 +1,6 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
-use super::figure::{Figure, dots, name, sparsity_entry};
+use super::figure::{Figure, dots, level, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
@@ -128,9 +128,7 @@ pub(super) fn chart(
     let highest = all().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
     let y = Axis::around(Scale::Log10, y, all().map(|point| point.1.max(highest / 1e3)).chain(ranges()).chain(goal), (0.01, 1.0));
     let panel = |&size: &u32| {
-        let (left, right) = x.limits();
-        let mut layers: Vec<Element> =
-            goal.iter().map(|&goal| Element::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
+        let mut layers: Vec<Element> = goal.iter().map(|&goal| level(&x, goal)).collect();
         let here = || curves.iter().filter(|curve| curve.0 == size);
         // No range may cover a line.
         let colour = |sparsity: f64| Series::of_sparsity(sparsity).colour;

@@ -112,10 +112,10 @@ pub(super) fn curve_of((sparsity, points): &Numbers, words: impl Fn(f64, Estimat
     curve(Series::of_sparsity(*sparsity), &values, |size, _| number(size).map_or(String::new(), |number| words(size, number)))
 }
 
-/// Dashes at 1.
-pub(super) fn at_one(x: &Axis) -> Element {
+/// Dashes at a value of the vertical axis.
+pub(super) fn level(x: &Axis, at: f64) -> Element {
     let (left, right) = x.limits();
-    Element::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])
+    Element::Line(Stroke::Dashed, GREY, vec![(left, at), (right, at)])
 }
 
 /// What is known of a cell's K*.

@@ -1,6 +1,6 @@
 //! How lucky K* is.
 
-use super::figure::{Figure, Part, at_one, batch_axis, curve_of, in_brackets, intervals, name, numbers, sparsity_entry};
+use super::figure::{Figure, Part, batch_axis, curve_of, in_brackets, intervals, level, name, numbers, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Panel, Scale};
 use crate::analysis::statistics::confirmed_cells;
 use crate::analysis::studies::StudyResults;
@@ -21,7 +21,7 @@ pub fn luck(study: &StudyResults) -> Option<Figure> {
     let known = numbers.iter().flat_map(|(_, points)| points).filter_map(|point| point.1);
     let ends = known.flat_map(|luck| [luck.low, luck.high]);
     let y = Axis::around(Scale::Linear, "K* / mean of confirmed steps", ends.chain([0.0, 1.0]), (0.0, 1.0));
-    let mut layers = vec![at_one(&x)];
+    let mut layers = vec![level(&x, 1.0)];
     for of in &numbers {
         layers.push(intervals(of));
         layers

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use super::figure::{Figure, Part, at_one, batch_axis, curve_of, intervals, name, numbers, sparsity_entry};
+use super::figure::{Figure, Part, batch_axis, curve_of, intervals, level, name, numbers, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Panel, Scale};
 use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
@@ -32,7 +32,7 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
             format!("{}: {value} of the dense K* [{low} … {high}]", name(size, of.0))
         })
     });
-    let layers = iter::once(at_one(&x)).chain(numbers.iter().map(intervals)).chain(curves).collect();
+    let layers = iter::once(level(&x, 1.0)).chain(numbers.iter().map(intervals)).chain(curves).collect();
     let legend = numbers.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
     Some(Figure {
         name: "ratio".into(),

@@ -1,6 +1,6 @@
 //! Validation error along whole trainings, a panel a cell: the picture of a pilot.
 
-use super::figure::series_entry;
+use super::figure::{level, series_entry};
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Path, Scale, Series, Stroke};
 use crate::analysis::studies::Curve;
 use crate::records::CellKey;
@@ -28,9 +28,8 @@ pub fn whole_curves(title: String, cells: &[Whole], goal: Option<f64>) -> Chart 
         let best = cell.best.map(|(place, _)| place);
         let path = |(curve, words): &(Curve, String)| Path { points: curve.clone(), words: words.clone() };
         let others = cell.curves.iter().enumerate().filter(|(place, _)| Some(*place) != best);
-        let (left, right) = x.limits();
         let mut layers = vec![Element::Paths(Stroke::Thin, GREY, others.map(|(_, curve)| path(curve)).collect())];
-        layers.extend(goal.map(|goal| Element::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])));
+        layers.extend(goal.map(|goal| level(&x, goal)));
         let mut name = format!("batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
         if let Some((place, at)) = cell.best
             && let Some((curve, words)) = cell.curves.get(place)

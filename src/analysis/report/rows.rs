@@ -7,7 +7,7 @@ use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
 use crate::optimizer::Metaparameter;
 use crate::readable::count;
-use crate::records::{CellKey, Trial};
+use crate::records::{Cell, CellKey, Trial};
 use crate::results::{Column, Table as Row};
 
 /// A table that gets its columns one after the other, with a row for each of `of`.
@@ -90,6 +90,17 @@ impl<T> Rows<T> {
         self.columns(&names, |row| {
             let texts = row_of(row).map_or_else(Vec::new, |row| row.texts());
             numbers.iter().map(|&number| texts.get(number).cloned().unwrap_or_default()).collect()
+        })
+    }
+}
+
+impl Rows<&Cell> {
+    /// The columns for people of a cell's best trial: its number below `heading`, and what it has of the metaparameters `shown`.
+    pub fn best(self, heading: &str, shown: &[Metaparameter]) -> Self {
+        let rows = self.column(heading, |cell| cell.best().map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
+        shown.iter().fold(rows, |rows, &name| {
+            let value = |cell: &&Cell| Some(name.show(cell.best()?.metaparameters.get(name)?));
+            rows.column(name.title(), |cell| value(cell).unwrap_or(ABSENT.to_owned()))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED, brief};
-use super::parts::{control, fitted, rules, shaped, steps_to_result, to_come, verdicts};
+use super::parts::{confirmed_steps, control, fitted, rules, shaped, steps_to_result, to_come, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
@@ -100,14 +100,7 @@ const CONFIRMED: &str = "The best points of the search, trained again with fresh
                          half. In brackets 95 % intervals. Failed: not there within the limit.";
 
 fn confirmed(cells: &[ConfirmedCell]) -> Table {
-    Rows::new("confirmed", cells)
-        .keyed(|cell| cell.key)
-        .shown("geometric mean", brief, |cell| Some(cell.confirmed.mean))
-        .shown("median", brief, |cell| Some(cell.confirmed.median))
-        .shown("9 of 10 are there", brief, |cell| Some(cell.confirmed.nine_of_ten))
-        .shown("failed", brief, |cell| Some(cell.confirmed.failures))
-        .shown("K* over the mean", brief, |cell| cell.luck)
-        .table()
+    confirmed_steps(Rows::new("confirmed", cells).keyed(|cell| cell.key), brief).table()
 }
 
 /// A row a cell: what was found, what fewer trials would have found, and the work.
@@ -134,11 +127,7 @@ fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
         let again = |cell: &Cell| confirmed.iter().find(|confirmed| confirmed.key == cell.key).map(|again| again.confirmed.mean);
         rows = rows.column("confirmed steps", |cell| again(cell).map_or(NOT_MEASURED.to_owned(), brief));
     }
-    rows = rows.column("best trial", |cell| cell.best().map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
-    for name in shown {
-        let value = |cell: &&Cell| Some(name.show(cell.best()?.metaparameters.get(name)?));
-        rows = rows.column(name.title(), |cell| value(cell).unwrap_or(ABSENT.to_owned()));
-    }
+    rows = rows.best("best trial", &shown);
     if has_more {
         rows = rows.column(&format!("{FEWER} trials find"), |cell| fewer(study, cell));
     }

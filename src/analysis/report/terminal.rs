@@ -146,11 +146,7 @@ fn cells(grid: &Grid, results: &Results, searched: &[Metaparameter]) -> Table {
     let mut rows = Rows::new("cells", in_order(grid))
         .keyed(|cell| cell.key)
         .column("trials", |cell| Status::ALL.map(|status| cell.count(status).to_string()).join("/"))
-        .column("best", |cell| cell.best().map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
-    for &name in searched {
-        let value = |cell: &&Cell| Some(name.show(cell.best()?.metaparameters.get(name)?));
-        rows = rows.column(name.title(), |cell| value(cell).unwrap_or(ABSENT.to_owned()));
-    }
+        .best("best", searched);
     if is_of_dps(results) {
         let error = |cell: &&Cell| results.workload.test_error(cell).map_or(ABSENT.to_owned(), |error| format!("{error:.4}"));
         rows = rows.column("error", error).column("seconds", |cell| format!("{:.1}", cell.seconds));

@@ -61,8 +61,7 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
             timed.core_seconds = timed.core_seconds.times(scatter);
         }
     }
-    let order = |timed: &Timed| (timed.key.batch_size, timed.ranks, timed.threads);
-    all.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then_with(|| order(a).cmp(&order(b))));
+    all.sort_by(|a, b| a.key.by_sparsity(&b.key).then((a.ranks, a.threads).cmp(&(b.ranks, b.threads))));
     all
 }
 

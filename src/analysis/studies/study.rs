@@ -90,10 +90,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     }
     let mut taken = HashSet::new();
     for (study, keys) in studies.iter_mut().zip(keys) {
-        study.results.cells.sort_by(|a, b| {
-            let (a, b) = (a.key, b.key);
-            a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
-        });
+        study.results.cells.sort_by(|a, b| a.key.by_sparsity(&b.key));
         // A file is complete by its own grid, which may be a part of the study's.
         if study.configuration.is_ok() {
             study.results.complete = study.missing().is_empty() && study.lacking_trials().next().is_none();

@@ -25,15 +25,11 @@ const SCATTER: &str = "Where the scatter of log steps comes from: deviations, ov
 /// A row a confirmed cell, and a row a sparsity that is fitted.
 pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scatter]) -> Vec<Block<'static>> {
     let with_errors = cells.iter().any(|cell| cell.mean_error.is_some());
-    let mut table = Rows::new("confirmed", cells)
+    let rows = Rows::new("confirmed", cells)
         .keyed(|cell| cell.key)
         .column("points", |cell| cell.points.len().to_string())
-        .column("seeds", |cell| cell.confirmed.trainings.len().to_string())
-        .shown("geometric mean", interval, |cell| Some(cell.confirmed.mean))
-        .shown("median", interval, |cell| Some(cell.confirmed.median))
-        .shown("9 of 10 are there", interval, |cell| Some(cell.confirmed.nine_of_ten))
-        .shown("failed", interval, |cell| Some(cell.confirmed.failures))
-        .shown("K* over the mean", interval, |cell| cell.luck);
+        .column("seeds", |cell| cell.confirmed.trainings.len().to_string());
+    let mut table = confirmed_steps(rows, interval);
     let mut blocks = vec![Block::Text(CONFIRMED.to_owned())];
     if with_errors {
         table = table.shown("mean error", interval, |cell| cell.mean_error);
@@ -46,6 +42,15 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scat
     blocks.extend(fitted(fits, interval));
     blocks.extend(shaped(fits, interval));
     blocks
+}
+
+/// The columns of confirmed steps. `shown` writes an estimate.
+pub fn confirmed_steps(rows: Rows<&ConfirmedCell>, shown: fn(Estimate) -> String) -> Rows<&ConfirmedCell> {
+    rows.shown("geometric mean", shown, |cell| Some(cell.confirmed.mean))
+        .shown("median", shown, |cell| Some(cell.confirmed.median))
+        .shown("9 of 10 are there", shown, |cell| Some(cell.confirmed.nine_of_ten))
+        .shown("failed", shown, |cell| Some(cell.confirmed.failures))
+        .shown("K* over the mean", shown, |cell| cell.luck)
 }
 
 /// A row a sparsity and what seeds drew anew.

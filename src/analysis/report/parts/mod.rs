@@ -15,7 +15,7 @@ mod timing;
 mod trials;
 
 pub use claims::{claims, rules, verdicts};
-pub use confirmed::{confirmed, fitted, shaped};
+pub use confirmed::{confirmed, confirmed_steps, fitted, shaped};
 pub use control::control;
 pub use critical::critical;
 pub use fits::{fits, laws};

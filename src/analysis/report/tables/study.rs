@@ -72,7 +72,7 @@ impl<'a> Place<'a> {
         let of_cell = |cell: &'a Cell| Place { key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
         let mut places: Vec<Place> = section.study.results.cells.iter().map(of_cell).collect();
         places.extend(section.study.missing().into_iter().map(|key| Place { key, cell: None, fitted: None, confirmed: None }));
-        places.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
+        places.sort_by(|a, b| a.key.by_sparsity(&b.key));
         places
     }
 }
