@@ -2,7 +2,7 @@
 
 use super::corner::{Corner, least_within};
 use crate::analysis::share;
-use crate::optimizer::{Metaparameter, Range, Scale, Setting};
+use crate::optimizer::{Metaparameter, Range, Scale};
 use crate::readable::{count, some};
 use crate::settings::Study;
 
@@ -168,10 +168,6 @@ fn interval(least: u32) -> u32 {
 
 /// The searched ranges, widened where the best point of a corner lies at their edge.
 fn ranges(study: &Study, corners: &[Corner], threshold: u32) -> Vec<(Metaparameter, Range, String)> {
-    let searched = study.search.settings.iter().filter_map(|(name, setting)| match setting {
-        Setting::Range(range) => Some((name, range)),
-        Setting::Fixed(_) => None,
-    });
     let proposed = |(name, range): (Metaparameter, Range)| {
         let best: Vec<f64> =
             corners.iter().filter_map(|corner| corner.best(threshold)).filter_map(|(curve, _)| curve.metaparameters.get(name)).collect();
@@ -189,7 +185,7 @@ fn ranges(study: &Study, corners: &[Corner], threshold: u32) -> Vec<(Metaparamet
         };
         (name, wider, format!("Best points, by corner: {}; {why}.", values.join(", ")))
     };
-    searched.map(proposed).collect()
+    study.search.ranges().map(proposed).collect()
 }
 
 /// The limits of a range that reaches further at both ends.

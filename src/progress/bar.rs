@@ -54,7 +54,7 @@ impl Observer for Bar {
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
-            Event::Detail { line } | Event::Note { line } | Event::Lost { line } => self.bar.println(plain(line)),
+            Event::Detail(line) | Event::Note(line) | Event::Lost(line) => self.bar.println(plain(line)),
             Event::Moment { moment, left, .. } => {
                 self.bar.set_message(standing(moment, &self.nearness, *left));
                 self.bar.set_length(u64::from(moment.last_step));
@@ -68,19 +68,14 @@ impl Observer for Bar {
                 self.bar.set_prefix(format!("confirming {key}"));
                 self.bar.set_message("");
             }
-            Event::Confirmed { cell, last_step, left } => {
-                self.bar.println(confirmed(cell, *last_step, *left));
-                if self.finished == self.cells {
-                    self.bar.finish_and_clear();
-                }
-            }
+            Event::Confirmed { cell, last_step, left } => self.bar.println(confirmed(cell, *last_step, *left)),
             Event::CellFinished { cell, left } => {
                 self.finished += 1;
                 self.bar.println(finished(self.finished, self.cells, cell, &self.nearness, *left));
-                if self.finished == self.cells {
-                    self.bar.finish_and_clear();
-                }
             }
+        }
+        if self.finished == self.cells && matches!(event, Event::Confirmed { .. } | Event::CellFinished { .. }) {
+            self.bar.finish_and_clear();
         }
     }
 }

@@ -99,20 +99,11 @@ pub enum Event<'a> {
         left: Option<Forecast>,
     },
     /// Something that is shown with `--verbose` alone.
-    Detail {
-        /// One or more lines of text.
-        line: &'a str,
-    },
+    Detail(&'a str),
     /// Something a person should know.
-    Note {
-        /// One sentence.
-        line: &'a str,
-    },
+    Note(&'a str),
     /// Work of an earlier run that is lost. It is said also where nothing else is shown.
-    Lost {
-        /// One sentence.
-        line: &'a str,
-    },
+    Lost(&'a str),
 }
 
 /// Shows events, or passes them on.

@@ -33,9 +33,9 @@ impl Observer for Json {
                 "last_step": moment.last_step, "best_errors": best, "best_is_bound": is_bound, "loss": moment.loss,
                 "training_examples": moment.examples, "seconds": moment.seconds, "left": left,
             }),
-            Event::Detail { line } => json!({ "event": "detail", "line": line }),
-            Event::Note { line } => json!({ "event": "note", "line": line }),
-            Event::Lost { line } => json!({ "event": "lost", "line": line }),
+            Event::Detail(line) => json!({ "event": "detail", "line": line }),
+            Event::Note(line) => json!({ "event": "note", "line": line }),
+            Event::Lost(line) => json!({ "event": "lost", "line": line }),
             Event::Confirming { key, points, trainings, done, step, last_step } => json!({
                 "event": "confirming", "batch_size": key.batch_size, "sparsity": key.sparsity, "points": points, "trainings": trainings,
                 "done": done, "step": step, "last_step": last_step,

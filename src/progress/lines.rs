@@ -51,7 +51,7 @@ impl Observer for Lines {
                 streams::err(&format!("{key}: step {} of {}, {standing}, {rate:.0} images/s", moment.step, moment.last_step));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
-            Event::Detail { line } | Event::Note { line } | Event::Lost { line } => streams::err(line),
+            Event::Detail(line) | Event::Note(line) | Event::Lost(line) => streams::err(line),
             Event::Confirming { key, points, trainings, done, .. } => {
                 self.last = Instant::now();
                 streams::err(&confirming(key, *points, *trainings, *done));

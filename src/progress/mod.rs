@@ -33,7 +33,7 @@ struct Brief(Box<dyn Observer>);
 
 impl Observer for Brief {
     fn event(&mut self, event: &Event) {
-        if !matches!(event, Event::Detail { .. }) {
+        if !matches!(event, Event::Detail(_)) {
             self.0.event(event);
         }
     }
@@ -44,7 +44,7 @@ struct Silent;
 
 impl Observer for Silent {
     fn event(&mut self, event: &Event) {
-        if let Event::Lost { line } = event {
+        if let Event::Lost(line) = event {
             streams::err(line);
         }
     }

@@ -30,7 +30,7 @@ pub use write::{write, write_through};
 
 use serde::{Deserialize, Serialize};
 
-use crate::records::Cell;
+use crate::records::{Cell, Trial};
 
 /// Everything a result file says about one study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,4 +45,11 @@ pub struct Results {
     pub cells: Vec<Cell>,
     /// Whether every cell of the grid is among `cells`, with all its trials and confirmations.
     pub complete: bool,
+}
+
+impl Results {
+    /// The trials of all cells.
+    pub fn trials(&self) -> impl Iterator<Item = &Trial> + Clone {
+        self.cells.iter().flat_map(|cell| &cell.trials)
+    }
 }

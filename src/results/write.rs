@@ -105,7 +105,7 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     }
     table(file, &cells)?;
     table(file, &trials)?;
-    let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
+    let of_trials: Vec<_> = results.trials().map(|trial| trial.metaparameters).collect();
     metaparameters(&group(file, columns::PATH)?, &of_trials)?;
     table(file, &curves)?;
     if let Some(dimensions) = grid::Dimensions::new(&cells, &trials) {

@@ -2,12 +2,12 @@
 
 use super::section::Search;
 use super::sobol::Points;
-use crate::optimizer::{Metaparameters, Range, Scale, Setting};
+use crate::optimizer::{Metaparameter, Metaparameters, Range, Scale, Setting};
 
 impl Search {
     /// The metaparameters of `trials` trials of a cell from [`Search::first_trial`] on, the same for every cell.
     ///
-    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::optimizer::Metaparameter); a fixed one
+    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`]; a fixed one
     /// takes none. Source: the paper's section 2 and public code.
     pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
         self.points().skip(self.first_trial as usize).take(trials as usize).map(|point| self.at(&point)).collect()
@@ -20,7 +20,12 @@ impl Search {
     }
 
     fn points(&self) -> Points {
-        Points::new(self.sobol, self.settings.iter().filter(|(_, setting)| matches!(setting, Setting::Range(_))).count())
+        Points::new(self.sobol, self.ranges().count())
+    }
+
+    /// The metaparameters that are searched, with their ranges.
+    pub fn ranges(&self) -> impl Iterator<Item = (Metaparameter, Range)> {
+        self.settings.iter().filter_map(|(name, setting)| if let Setting::Range(range) = setting { Some((name, range)) } else { None })
     }
 
     fn at(&self, point: &[f64]) -> Metaparameters {
@@ -57,7 +62,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::optimizer::Metaparameter;
     use crate::search::SobolNumbers;
 
     const LEARNING_RATE: Range = Range { min: 1e-4, max: 1.0, scale: Scale::Log };

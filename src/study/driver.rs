@@ -123,7 +123,7 @@ impl Driver<'_> {
 
     /// Tells the observer a detail.
     pub(super) fn detail(&mut self, line: impl FnOnce() -> String) {
-        self.observer.event(&Event::Detail { line: &line() });
+        self.observer.event(&Event::Detail(&line()));
     }
 
     /// A cell, or its confirmation, begins or goes on, after the measured cells and so many seconds of its own.

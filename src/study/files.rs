@@ -102,7 +102,7 @@ impl Files {
         let lock = Lock::take(&journal::lock_path(output))?;
         if beginning == Beginning::Fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
-                tell(Event::Note { line: &format!("moved {} to {}", from.display(), to.display()) });
+                tell(Event::Note(&format!("moved {} to {}", from.display(), to.display())));
             }
         }
         let path = journal::journal_path(output);
@@ -147,7 +147,7 @@ impl Files {
                 "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
                 configuration.study.grid.trials
             );
-            tell(Event::Note { line: &line });
+            tell(Event::Note(&line));
         }
         let asks_for_some = configuration.study.confirm.is_some();
         for found in
@@ -157,7 +157,7 @@ impl Files {
                 "{}: an earlier run of the study had {}, by which it goes on, not by {}; choose another --output for confirmations of their own",
                 found.key, found.right, found.left
             );
-            tell(Event::Note { line: &line });
+            tell(Event::Note(&line));
         }
         let possible = Possible::new(whole, network, dataset.validation.len(), dataset.test.len());
         possible.journal(&contents).map_err(|problem| {
@@ -184,13 +184,13 @@ impl Files {
                     from.display(),
                     to.display()
                 );
-                tell(Event::Lost { line: &line });
+                tell(Event::Lost(&line));
             }
         }
         held.retain(|cell| contents.finished.iter().all(|finished| finished.key != cell.key));
         if contents.dropped_bytes > 0 {
             let line = &format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes);
-            tell(Event::Note { line });
+            tell(Event::Note(line));
         }
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &configuration.digest, &contents.header.data_digest, &*storage)? {
@@ -199,18 +199,18 @@ impl Files {
                 Ok(()) => Some(found),
                 Err(problem) => {
                     let line = format!("the checkpoint cannot be of this study ({problem}): its cell's unfinished trials start again");
-                    tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });
+                    tell(Event::Lost(&format!("{}: {line}", checkpoint.display())));
                     None
                 }
             },
             journal::Loaded::Damaged(sentence) => {
-                tell(Event::Lost { line: &sentence });
+                tell(Event::Lost(&sentence));
                 None
             }
         };
         if let Some(left) = left.as_ref().filter(|left| !cells(&configuration.study.grid).contains(&left.key)) {
             let line = "which the next checkpoint writes over: to keep it, measure that cell too";
-            tell(Event::Lost { line: &format!("{} was left at step {}, {line}", left.key, left.state.step) });
+            tell(Event::Lost(&format!("{} was left at step {}, {line}", left.key, left.state.step)));
         }
         let data_digest = contents.header.data_digest.clone();
         contents.header.configuration = text.clone();

@@ -155,7 +155,7 @@ fn go_on(
     let nothing = left_out("no trial reached the goal, so that there is no point to confirm".to_owned(), &unreached);
     let command = format!("dps-train {}", shell_path(output));
     let lacking = left_out(format!("trials are still to come, which {command} measures, so that there is nothing to confirm"), &unsearched);
-    problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note { line }));
+    problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note(line)));
     driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));

@@ -5,7 +5,7 @@ use super::scatter::{COLOURED, STAR, colour, colours, ends, is_papers, words};
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, Marker, Path, Scale, Stroke};
 use crate::analysis::statistics::share;
 use crate::analysis::studies::StudyResults;
-use crate::optimizer::{self, Metaparameter, Range, Setting};
+use crate::optimizer::{self, Metaparameter, Range};
 use crate::readable::significant;
 use crate::records::{Cell, Trial};
 
@@ -13,7 +13,7 @@ use crate::records::{Cell, Trial};
 /// better; nor where the search space is not known.
 pub fn parallel(study: &StudyResults) -> Option<Figure> {
     let search = &study.configuration.as_ref().ok()?.search;
-    let searched: Vec<(Metaparameter, Range)> = search.settings.iter().filter_map(range).collect();
+    let searched: Vec<(Metaparameter, Range)> = search.ranges().filter(|(_, range)| range.min < range.max).collect();
     if searched.len() < 2 || matches!(searched[..], [(across, _), (up, _)] if is_papers(across, up)) {
         return None;
     }
@@ -69,14 +69,6 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         beside: &[Part::Trials],
         chart: Chart::new(format!("{}: trials in all dimensions", study.name()), columns, panels, legend).crowded(),
     })
-}
-
-/// A metaparameter that was searched, with its range.
-fn range((name, setting): (Metaparameter, Setting)) -> Option<(Metaparameter, Range)> {
-    match setting {
-        Setting::Range(range) if range.min < range.max => Some((name, range)),
-        _ => None,
-    }
 }
 
 /// Steps of a complete trial over K*.

@@ -3,7 +3,7 @@
 use super::figure::{Figure, Part, batch_axis, panel_a_cell};
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Stroke, power};
 use crate::analysis::studies::{StudyResults, batch};
-use crate::optimizer::{self, Metaparameter, Setting};
+use crate::optimizer::{self, Metaparameter};
 use crate::readable::{rough, some};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
@@ -97,7 +97,7 @@ pub(super) fn is_papers(across: Metaparameter, up: Metaparameter) -> bool {
 /// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch
 /// size. None without trials.
 pub fn scatter(study: &StudyResults) -> Vec<Figure> {
-    let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
+    let trials: Vec<&Trial> = study.results.trials().collect();
     let Some(first) = trials.first() else { return Vec::new() };
     let is_searched = |name: Metaparameter| trials.iter().any(|trial| value(name, trial) != value(name, first));
     let searched: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| is_searched(name)).collect();
@@ -105,10 +105,8 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let search = study.configuration.as_ref().ok().map(|study| &study.search);
     let axis = |name: Metaparameter| {
         let values = trials.iter().filter_map(|trial| value(name, trial));
-        let ends = match search.and_then(|search| search.settings.get(name)) {
-            Some(Setting::Range(range)) => vec![range.min, range.max],
-            _ => Vec::new(),
-        };
+        let ranges = search.iter().flat_map(|search| search.ranges()).filter(|(searched, _)| *searched == name);
+        let ends = ranges.flat_map(|(_, range)| [range.min, range.max]);
         let usual = name.example();
         Axis::around(scale(name), &title(name), values.chain(ends), (usual.min, usual.max))
     };

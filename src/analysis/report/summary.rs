@@ -106,10 +106,9 @@ fn confirmed(cells: &[ConfirmedCell]) -> Table {
 /// A row a cell: what was found, what fewer trials would have found, and the work.
 fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
     let workload = &study.results.workload;
-    let trials = || study.results.cells.iter().flat_map(|cell| &cell.trials);
     // Metaparameters that were searched: all others are the same everywhere.
     let differs = |name: Metaparameter| {
-        let mut values = trials().filter_map(|trial| trial.metaparameters.get(name));
+        let mut values = study.results.trials().filter_map(|trial| trial.metaparameters.get(name));
         let first = values.next();
         values.any(|value| Some(value) != first)
     };

@@ -125,10 +125,7 @@ fn in_order<'a>(grid: &'a Grid<'a>) -> impl Iterator<Item = &'a Cell> {
 
 /// The metaparameters that have one value in all trials, in words, and the others that trials have.
 fn metaparameters(results: &Results) -> (Vec<String>, Vec<Metaparameter>) {
-    let values = |name: Metaparameter| {
-        let trials = results.cells.iter().flat_map(|cell| &cell.trials);
-        trials.filter_map(move |trial| trial.metaparameters.get(name))
-    };
+    let values = |name: Metaparameter| results.trials().filter_map(move |trial| trial.metaparameters.get(name));
     let (mut fixed, mut searched) = (Vec::new(), Vec::new());
     for &name in Metaparameter::ALL {
         let Some(first) = values(name).next() else { continue };

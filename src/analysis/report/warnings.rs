@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
 use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
-use crate::optimizer::{Metaparameter, Setting};
+use crate::optimizer::{Metaparameter, Range};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey, Status, Trial, Wanted};
 use crate::results::Results;
@@ -240,8 +240,8 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
 /// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all
 /// other trials.
 fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)> {
-    let edge = |(name, setting): (Metaparameter, Setting)| {
-        let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };
+    let edge = |(name, range): (Metaparameter, Range)| {
+        let value = best.metaparameters.get(name)?;
         let share = share(&range, value)?;
         let (is_low, is_high) = (share < EDGE, share > 1.0 - EDGE);
         let found = format!("the best {}, {}, ", name.name().replace('_', " "), name.show(value));
@@ -258,7 +258,7 @@ fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)>
         };
         Some((Kind::Edge(name, kind), format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials.")))
     };
-    search.settings.iter().filter_map(edge).collect()
+    search.ranges().filter_map(edge).collect()
 }
 
 /// The warning about a cell that too few trials decided. A race that ends with its winner leaves the trials that stayed feasible to be counted.

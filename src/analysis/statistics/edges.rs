@@ -1,6 +1,6 @@
 //! Where in its searched range a metaparameter lies.
 
-use crate::optimizer::{Metaparameter, Range, Scale, Setting};
+use crate::optimizer::{Range, Scale};
 use crate::records::Trial;
 use crate::search::Search;
 
@@ -9,11 +9,8 @@ pub const EDGE: f64 = 0.05;
 
 /// Whether a searched metaparameter of a trial lies within [`EDGE`] of a limit of its range.
 pub fn at_edge(search: &Search, trial: &Trial) -> bool {
-    let is_at_edge = |(name, setting): &(Metaparameter, Setting)| {
-        let (Setting::Range(range), Some(value)) = (setting, trial.metaparameters.get(*name)) else { return false };
-        share(range, value).is_some_and(|share| !(EDGE..=1.0 - EDGE).contains(&share))
-    };
-    search.settings.iter().any(|one| is_at_edge(&one))
+    let mut places = search.ranges().filter_map(|(name, range)| share(&range, trial.metaparameters.get(name)?));
+    places.any(|share| !(EDGE..=1.0 - EDGE).contains(&share))
 }
 
 /// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of

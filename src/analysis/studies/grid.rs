@@ -27,7 +27,7 @@ impl<'a> Grid<'a> {
         let batch_sizes = ascending(results.cells.iter().map(|cell| cell.key.batch_size), u32::cmp);
         let sparsities = ascending(results.cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
         let every = match results.workload.evaluate_every {
-            0 => common_interval(results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps)),
+            0 => common_interval(results.trials().filter_map(|trial| trial.steps)),
             every => every,
         };
         Grid { batch_sizes, sparsities, every, cells: &results.cells }

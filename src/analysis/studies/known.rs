@@ -1,6 +1,5 @@
 //! What results say: those of others lack much of what dps records.
 
-use crate::records::Trial;
 use crate::results::Results;
 
 /// Whether dps measured these results.
@@ -10,14 +9,10 @@ pub fn is_of_dps(results: &Results) -> bool {
 
 /// Whether they say which trials were run: the metaparameters of each.
 pub fn has_trials(results: &Results) -> bool {
-    is_of_dps(results) || trials(results).any(|trial| trial.metaparameters.iter().next().is_some())
+    is_of_dps(results) || results.trials().any(|trial| trial.metaparameters.iter().next().is_some())
 }
 
 /// Whether they have the trials' evaluations.
 pub fn has_curves(results: &Results) -> bool {
-    is_of_dps(results) || trials(results).any(|trial| !trial.curve.is_empty())
-}
-
-fn trials(results: &Results) -> impl Iterator<Item = &Trial> {
-    results.cells.iter().flat_map(|cell| &cell.trials)
+    is_of_dps(results) || results.trials().any(|trial| !trial.curve.is_empty())
 }

@@ -46,16 +46,14 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     let mut measured: Vec<Results> = Vec::new();
     for (part, arguments, prepared) in &parts {
         let sparsities: Vec<String> = prepared.configuration.study.grid.sparsities.iter().map(f64::to_string).collect();
-        observer.event(&Event::Note {
-            line: &format!(
-                "pilot: batch size {} at sparsity {}: {} of {} each; results: {}",
-                count(part.batch_size),
-                sparsities.join(" and "),
-                some(part.trials as usize, "curve"),
-                some(part.steps as usize, "step"),
-                part.output.display()
-            ),
-        });
+        observer.event(&Event::Note(&format!(
+            "pilot: batch size {} at sparsity {}: {} of {} each; results: {}",
+            count(part.batch_size),
+            sparsities.join(" and "),
+            some(part.trials as usize, "curve"),
+            some(part.steps as usize, "step"),
+            part.output.display()
+        )));
         match measure(arguments, prepared, &dataset, world, mpi_library.to_owned()) {
             Ok(results) => measured.push(*results),
             Err(code) => return code,
@@ -117,7 +115,7 @@ fn designed(
         some(curves, "whole curve"),
         duration(seconds)
     );
-    observer.event(&Event::Note { line: &line });
+    observer.event(&Event::Note(&line));
     Ok(ready)
 }
 

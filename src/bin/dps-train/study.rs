@@ -131,7 +131,7 @@ pub fn measure(
     };
     let mut observer = observer(arguments, speaks);
     let notes = notes(&configuration.study, dataset, dps::comm::threads(world));
-    about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
+    about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note(line)));
     let beginning = match arguments {
         StudyArguments { source: Source::Confirmed, config, .. } => Beginning::Confirmed(config),
         StudyArguments { fresh: true, .. } => Beginning::Fresh,

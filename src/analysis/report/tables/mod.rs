@@ -47,6 +47,6 @@ pub fn tables(sections: &[Section], goals: &[f64], digests: &BTreeMap<String, St
 
 /// The metaparameters that any trial has.
 fn metaparameters(sections: &[Section]) -> Vec<Metaparameter> {
-    let trials = || sections.iter().flat_map(|section| &section.study.results.cells).flat_map(|cell| &cell.trials);
+    let trials = || sections.iter().flat_map(|section| section.study.results.trials());
     Metaparameter::ALL.iter().copied().filter(|&name| trials().any(|trial| trial.metaparameters.get(name).is_some())).collect()
 }
