@@ -32,7 +32,7 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
             entry.stroke = Some(Stroke::Thin);
             legend.push(entry);
             layers.push(Element::Line(Stroke::Thin, colour, points.clone()));
-            layers.push(Element::Hollow(marker, colour, dots(points, steps_words(study, sparsity))));
+            layers.push(Element::Hollow(marker, colour, dots(points, &steps_words(study, sparsity))));
             continue;
         };
         let (first, last) =
@@ -48,7 +48,7 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
             layers.push(Element::Points(marker, colour, mean(sparsity).map(dot).collect()));
         } else {
             layers.extend(linear_scaling(colour, points, &y, largest));
-            layers.push(Element::Points(marker, colour, dots(points, steps_words(study, sparsity))));
+            layers.push(Element::Points(marker, colour, dots(points, &steps_words(study, sparsity))));
         }
         let critical = fit.critical;
         if x.contains(critical.value) {

@@ -36,7 +36,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
         let points: Curve = trial.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
         Some(Shown { line: thinned(points), ..Shown::default() })
     };
-    let chart = chart(study, "training loss of the best trials", (Scale::Log2, "Training loss (nats)"), points, None)?;
+    let chart = chart(study, "training loss of the best trials", (Scale::Log2, "Training loss (nats)"), &points, None)?;
     let caption = format!(
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
@@ -70,7 +70,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
         true => ("Validation error", "validation error", "first measured trial", Scale::Linear),
         false => ("Validation error of the best trials", "validation error of the best trials", "best trial", Scale::Log2),
     };
-    let chart = chart(study, title, (x, "Validation error (fraction)"), points, goal)?;
+    let chart = chart(study, title, (x, "Validation error (fraction)"), &points, goal)?;
     let hollow = if bounds == 0 {
         String::new()
     } else {
@@ -105,7 +105,7 @@ pub(super) fn chart(
     study: &StudyResults,
     title: &str,
     (x, y): (Scale, &str),
-    points: impl Fn(&Cell) -> Option<Shown>,
+    points: &dyn Fn(&Cell) -> Option<Shown>,
     goal: Option<f64>,
 ) -> Option<Chart> {
     let grid = study.grid();
@@ -142,10 +142,10 @@ pub(super) fn chart(
                 }
             };
             layers.push(Element::Line(Stroke::Solid, colour, line.clone()));
-            layers.push(Element::Hollow(marker, colour, dots(bounds, words("at least "))));
+            layers.push(Element::Hollow(marker, colour, dots(bounds, &words("at least "))));
             // A single point is no line.
             if marked || line.len() == 1 {
-                layers.push(Element::Points(marker, colour, dots(line, words(""))));
+                layers.push(Element::Points(marker, colour, dots(line, &words(""))));
             }
         }
         Panel::new(x.clone(), y.clone(), layers).titled(format!("batch size {}", count(size)))

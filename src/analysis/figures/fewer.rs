@@ -32,7 +32,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         };
         numbers.into_iter().zip(ends).map(level).collect()
     };
-    let chart = heat(study, "K* of fewer trials", |cell| !study.hides_others(cell), levels)?;
+    let chart = heat(study, "K* of fewer trials", &|cell| !study.hides_others(cell), &levels)?;
     Some(Figure {
         name: "fewer-trials".into(),
         heading: "What fewer trials would have found".into(),

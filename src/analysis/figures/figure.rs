@@ -67,12 +67,12 @@ fn budget(study: &StudyResults) -> f64 {
 
 /// A curve as a line and a marker at each point, with words for each.
 pub(super) fn curve(series: Series, points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> [Element; 2] {
-    let dots = dots(points, words);
+    let dots = dots(points, &words);
     [Element::Line(Stroke::Solid, series.colour, points.to_vec()), Element::Points(series.marker, series.colour, dots)]
 }
 
 /// The points of a curve that exist, with words for each.
-pub(super) fn dots(points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> Vec<Dot> {
+pub(super) fn dots(points: &[(f64, f64)], words: &dyn Fn(f64, f64) -> String) -> Vec<Dot> {
     let dot = |&at: &(f64, f64)| Dot { at, words: words(at.0, at.1) };
     points.iter().filter(|point| point.1.is_finite()).map(dot).collect()
 }
@@ -136,7 +136,7 @@ pub(super) fn confirmed_steps(cell: &ConfirmedCell, colour: Colour) -> [Element;
     let (mean, size) = (cell.confirmed.mean, batch(cell.key.batch_size));
     let words = |_, _| format!("{}: confirmed steps {}", cell.key, in_brackets(mean));
     let bars = Some((size, mean.low, mean.high)).filter(|bar| bar.1.is_finite());
-    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], words))]
+    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], &words))]
 }
 
 /// The ends of the intervals of confirmed steps, for the axis.
@@ -205,12 +205,12 @@ pub(super) fn known(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// A panel for each cell of a study, titled by the cell's sparsity S and batch size B; and how many panels stand in a row.
-pub(super) fn panel_a_cell(study: &StudyResults, x: &Axis, y: &Axis, layers: impl Fn(&Cell) -> Vec<Element>) -> (Vec<Panel>, usize) {
+pub(super) fn panel_a_cell(study: &StudyResults, x: &Axis, y: &Axis, layers: &dyn Fn(&Cell) -> Vec<Element>) -> (Vec<Panel>, usize) {
     let grid = study.grid();
     let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
     let panel = |size: u32, sparsity: f64| {
         let cell = grid.cell(size, sparsity);
-        let panel = Panel::new(x.clone(), y.clone(), cell.map(&layers).unwrap_or_default());
+        let panel = Panel::new(x.clone(), y.clone(), cell.map(layers).unwrap_or_default());
         Panel { note: cell.is_none().then(|| "not measured".to_owned()), ..panel }.titled(format!("S {sparsity}, B {}", count(size)))
     };
     // A row a batch size and a column a sparsity where those fit.

@@ -31,7 +31,7 @@ pub struct Level {
 }
 
 /// The chart with this title of the cells of several trials that reached the goal and `is_shown` lets pass; none where there are no such cells.
-pub fn heat(study: &StudyResults, title: &str, is_shown: impl Fn(&Cell) -> bool, levels: impl Fn(&Cell) -> Vec<Level>) -> Option<Chart> {
+pub fn heat(study: &StudyResults, title: &str, is_shown: &dyn Fn(&Cell) -> bool, levels: &dyn Fn(&Cell) -> Vec<Level>) -> Option<Chart> {
     let has_steps = |cell: &&Cell| cell.steps_to_result().is_some() && cell.trials.len() > 1 && is_shown(cell);
     let cells: Vec<&Cell> = study.results.cells.iter().filter(has_steps).collect();
     let most = cells.iter().map(|cell| cell.trials.len()).max()?;

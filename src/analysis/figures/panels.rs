@@ -30,7 +30,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let cut = |is_cut: &dyn Fn(f64) -> bool, y: f64, arrow| {
                 let sizes: Vec<f64> = between(smallest, largest, PARTS).filter(|&size| is_cut(size)).collect();
                 let words = |size, _| format!("the interval of the fit goes on: {}", in_brackets(fit.steps(size)));
-                Element::Points(arrow, colour, sizes.get(sizes.len() / 2).map(|&size| dots(&[(size, y)], words)).unwrap_or_default())
+                Element::Points(arrow, colour, sizes.get(sizes.len() / 2).map(|&size| dots(&[(size, y)], &words)).unwrap_or_default())
             };
             layers.push(cut(&|size| fit.steps(size).high > top, along(bottom, top, NEAR_END), Marker::Arrow(0, -1)));
             layers.push(cut(&|size| fit.steps(size).low < bottom, along(bottom, top, 1.0 - NEAR_END), Marker::Arrow(0, 1)));
@@ -47,7 +47,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let middle = (bottom * top).sqrt();
             let goes_on = |at: f64, arrow| {
                 let words = |_, _| format!("the interval of the critical batch size goes on: {}", in_brackets(fit.critical));
-                Element::Points(arrow, colour, dots(&[(at, middle)], words))
+                Element::Points(arrow, colour, dots(&[(at, middle)], &words))
             };
             layers.extend((fit.critical.low < left).then(|| goes_on(along(left, right, 1.0 - NEAR_END), Marker::Arrow(-1, 0))));
             layers.extend((fit.critical.high > right).then(|| goes_on(along(left, right, NEAR_END), Marker::Arrow(1, 0))));
@@ -67,7 +67,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let fit = fit.map_or(String::new(), |fit| format!("; the fit: {}", in_brackets(fit)));
             words(size, steps) + &fit
         };
-        layers.push(Element::Points(marker, colour, dots(&points, with_fit)));
+        layers.push(Element::Points(marker, colour, dots(&points, &with_fit)));
         layers.push(unreached(study, fitted.sparsity, colour, 0, 1));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }

@@ -28,7 +28,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         let places: Option<Vec<f64>> = places.chain(steps.map(Some)).collect();
         Some((0..).map(f64::from).zip(places?).collect::<Vec<_>>())
     };
-    let (panels, columns) = panel_a_cell(study, &x, &y, |cell| {
+    let (panels, columns) = panel_a_cell(study, &x, &y, &|cell| {
         let best = cell.best();
         let is_best = |trial: &&Trial| best.is_some_and(|best| best.index == trial.index);
         let workload = &study.results.workload;

@@ -127,8 +127,8 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
         let effective = is_papers(across, up);
         let (x, y) = (axis(across), axis(up));
         let lines = if effective { contours(&x, &y) } else { Vec::new() };
-        let (panels, columns) = panel_a_cell(study, &x, &y, |cell| {
-            let marks = marks(study, cell, |trial| Some((value(across, trial)?, value(up, trial)?)));
+        let (panels, columns) = panel_a_cell(study, &x, &y, &|cell| {
+            let marks = marks(study, cell, &|trial| Some((value(across, trial)?, value(up, trial)?)));
             lines.iter().cloned().chain(marks).collect()
         });
         let lines = if effective { " Thin lines join equal effective learning rates η/(1−m), in powers of ten." } else { "" };
@@ -186,7 +186,7 @@ fn contours(x: &Axis, y: &Axis) -> Vec<Element> {
 }
 
 /// The markers of a cell's trials, the most telling on top.
-fn marks(study: &StudyResults, cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Element> {
+fn marks(study: &StudyResults, cell: &Cell, at: &dyn Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Element> {
     let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
     let dot = |trial: &Trial| Some(Dot { at: at(trial)?, words: words(cell, trial) });
     let colours = [NO_ERROR].into_iter().chain(ERRORS.iter().rev().map(|class| class.1));
@@ -219,6 +219,6 @@ fn strips(study: &StudyResults, sparsity: f64, name: Metaparameter, x: &Axis) ->
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
     let at = |trial: &Trial, size: u32| Some((value(name, trial)?, batch(size) * f64::exp2(offset(trial.status))));
-    let layers = cells.flat_map(|cell| marks(study, cell, |trial| at(trial, cell.key.batch_size))).collect();
+    let layers = cells.flat_map(|cell| marks(study, cell, &|trial| at(trial, cell.key.batch_size))).collect();
     Panel::new(x.clone(), batch_axis(&grid.batch_sizes), layers).titled(format!("sparsity {sparsity}"))
 }

@@ -12,7 +12,7 @@ use crate::records::{Cell, Measurement};
 /// Lipschitz constant over steps; none where nothing was measured.
 pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
     let axes = (Scale::Linear, "Local Lipschitz constant L of ∇f");
-    let chart = chart(study, "local Lipschitz constant along training", axes, |cell| points(cell, |found| found.lipschitz), None)?;
+    let chart = chart(study, "local Lipschitz constant along training", axes, &|cell| points(cell, &|found| found.lipschitz), None)?;
     Some(Figure {
         name: "lipschitz".into(),
         heading: "Smoothness along training".into(),
@@ -31,8 +31,8 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
 /// Noise scale over steps; none where nothing was measured.
 pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
     let (axes, sampling) = ((Scale::Linear, "Gradient noise scale (examples)"), study.sampling());
-    let noise = |cell: &Cell| points(cell, |found| Some(found_noise_scale(found, sampling)));
-    let chart = chart(study, "gradient noise scale along training", axes, noise, None)?;
+    let noise = |cell: &Cell| points(cell, &|found| Some(found_noise_scale(found, sampling)));
+    let chart = chart(study, "gradient noise scale along training", axes, &noise, None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
         name: "noise-scale".into(),
@@ -61,13 +61,13 @@ fn several(study: &StudyResults) -> String {
 /// Loss over steps of a study that was run for its measurements, over the examples measured on; none where nothing was measured.
 pub fn loss(study: &StudyResults) -> Option<Figure> {
     let axes = (Scale::Linear, "Training loss (nats)");
-    let chart = chart(study, "training loss", axes, |cell| points(cell, |found| Some(found.loss)), None)?;
+    let chart = chart(study, "training loss", axes, &|cell| points(cell, &|found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
     Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", beside: &[], chart })
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.
-fn points(cell: &Cell, value: impl Fn(&Measurement) -> Option<f64>) -> Option<Shown> {
+fn points(cell: &Cell, value: &dyn Fn(&Measurement) -> Option<f64>) -> Option<Shown> {
     let mut found: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for measurement in cell.trials.iter().flat_map(|trial| &trial.measurements) {
         if let Some(value) = value(measurement).filter(|value| value.is_finite()) {

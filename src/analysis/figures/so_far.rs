@@ -23,7 +23,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
         };
         before.into_iter().chain(found.iter().zip(ends).map(level)).collect()
     };
-    let chart = heat(study, "fewest steps so far", |_| true, levels)?;
+    let chart = heat(study, "fewest steps so far", &|_| true, &levels)?;
     Some(Figure {
         name: "so-far".into(),
         heading: "The search, trial by trial".into(),

@@ -34,7 +34,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
             }));
             layers.push(between_evaluations(study, 1.0, colour, &points));
             layers.push(unreached(study, sparsity, colour, 0, 1));
-            layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
+            layers.push(Element::Points(marker, colour, dots(&points, &steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
         };

@@ -91,7 +91,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     let gathered = gather(files);
     let fitted: Vec<Vec<Fitted>> = gathered.iter().map(fits).collect();
     let studies: Vec<(StudyResults, Vec<Fitted>)> = gathered.into_iter().zip(fitted).collect();
-    refuse_foreign(&folder.join(PAGE), |head| head.contains(TITLE), "page", "--output")?;
+    refuse_foreign(&folder.join(PAGE), &|head| head.contains(TITLE), "page", "--output")?;
     let mut written = Written { folder, style: options.style, files: Vec::new() };
     let compared = written.figures("", figures::compared(&studies))?;
     let mut sections = Vec::new();
@@ -185,7 +185,7 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
 
 /// Refuses a file that is not ours by its first bytes, and a link or device, so that nothing else is written over: `what` it is, and the option that
 /// names another.
-fn refuse_foreign(path: &Path, is_ours: impl Fn(&str) -> bool, what: &str, option: &str) -> Result<()> {
+fn refuse_foreign(path: &Path, is_ours: &dyn Fn(&str) -> bool, what: &str, option: &str) -> Result<()> {
     let mut head = Vec::new();
     let problem = match open_regular(path, OpenOptions::new().read(true)) {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(()),
@@ -212,7 +212,7 @@ pub fn claims_page(summary: &str) -> String {
 pub fn refuse_foreign_claims(page: &Path, folder: &Path) -> Result<()> {
     let is_table = place(page).is_some_and(|page| Some(page) == place(&folder.join(CLAIMS)))
         && listed(&folder.join(LIST)).iter().any(|name| name == CLAIMS);
-    if is_table { Ok(()) } else { refuse_foreign(page, |head| head.starts_with(CLAIMS_HEAD), "file", "--claims") }
+    if is_table { Ok(()) } else { refuse_foreign(page, &|head| head.starts_with(CLAIMS_HEAD), "file", "--claims") }
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.

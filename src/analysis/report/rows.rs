@@ -28,12 +28,17 @@ impl<T> Rows<T> {
         self.table
     }
 
-    /// Adds a column for each of `names`. Compiled once for each kind of row, not once for each column.
+    /// Adds a column for each of `names`. This and the next method are compiled once for each kind of row, not once for each column.
     fn add(&mut self, names: &[&str], fields: &dyn Fn(&T) -> Vec<String>) {
         self.table.heading.extend(names.iter().map(|&name| name.to_owned()));
         for (row, of) in self.table.rows.iter_mut().zip(&self.of) {
             row.extend(fields(of));
         }
+    }
+
+    /// Adds a column.
+    fn add_one(&mut self, name: &str, field: &dyn Fn(&T) -> String) {
+        self.add(&[name], &|row| vec![field(row)]);
     }
 
     /// A column for each of `names`.
@@ -44,7 +49,7 @@ impl<T> Rows<T> {
 
     /// A column.
     pub fn column(mut self, name: &str, field: impl Fn(&T) -> String) -> Self {
-        self.add(&[name], &|row| vec![field(row)]);
+        self.add_one(name, &field);
         self
     }
 
@@ -70,8 +75,10 @@ impl<T> Rows<T> {
     }
 
     /// The columns of a number with its limits; empty where one does not exist.
-    pub fn estimate(self, name: &str, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
-        self.columns(&[name, &format!("{name}_low"), &format!("{name}_high")], |row| with_limits(estimate(row)))
+    pub fn estimate(mut self, name: &str, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
+        let [value, low, high] = with_limits(name);
+        self.add(&[&value, &low, &high], &|row| limits(estimate(row)));
+        self
     }
 
     /// The columns of the metaparameters `shown`.
@@ -113,8 +120,13 @@ impl<'a, T> Rows<(&'a StudyResults, T)> {
     }
 }
 
+/// The names of the columns of a number and its limits.
+fn with_limits(name: &str) -> [String; 3] {
+    ["", "_low", "_high"].map(|limit| format!("{name}{limit}"))
+}
+
 /// The fields of a number and its limits; empty where one does not exist.
-fn with_limits(estimate: Option<Estimate>) -> Vec<String> {
+fn limits(estimate: Option<Estimate>) -> Vec<String> {
     let values = estimate.map_or([f64::NAN; 3], |estimate| [estimate.value, estimate.low, estimate.high]);
     values.map(|value| optional(Some(value).filter(|value| !value.is_nan()))).to_vec()
 }
