@@ -19,7 +19,7 @@ pub(super) struct Contents {
 impl Contents {
     /// Opens `path`; whether it is gzipped is seen from its first bytes, not its name.
     pub fn open(path: &Path) -> Result<Self> {
-        let reader = File::open(path).and_then(|file| decompressed(BufReader::new(file)));
+        let reader = File::open(path).and_then(|file| decompressed(Box::new(BufReader::new(file))));
         let reader = reader.map_err(|error| Error::Data { path: path.into(), problem: unreadable(&error) })?;
         Ok(Contents { path: path.into(), reader, hash: Sha256::new() })
     }
@@ -94,7 +94,7 @@ impl<R: BufRead> Read for Members<R> {
 }
 
 /// `reader` itself, or what it holds in gzip, by its first two bytes.
-pub(super) fn decompressed<'a>(mut reader: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+pub(super) fn decompressed<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::with_capacity(2);
     reader.by_ref().take(2).read_to_end(&mut start)?;
     let gzipped = is_gzip(&start);

@@ -21,16 +21,16 @@ pub(super) fn open(path: &Path) -> Result<BufReader<fs::File>, String> {
 
 /// Whether the file at `path`, gzipped or not, has the contents of `file`.
 pub(super) fn verify(path: &Path, file: &DataFile) -> Reason {
-    copy_checked(decompressed(open(path)?).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
+    copy_checked(&mut decompressed(Box::new(open(path)?)).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
 }
 
 /// Whether the file at `path`, as it is, has the contents of `file`.
 pub(super) fn verify_as_is(path: &Path, file: &DataFile) -> Reason {
-    copy_checked(open(path)?, file, &mut io::sink(), &mut |_| ())
+    copy_checked(&mut open(path)?, file, &mut io::sink(), &mut |_| ())
 }
 
 /// Copies at most the bytes of `file`, and says what differs where `reader` does not give exactly those.
-pub(super) fn copy_checked(mut reader: impl Read, file: &DataFile, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
+pub(super) fn copy_checked(reader: &mut dyn Read, file: &DataFile, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     let mut copied = 0;

@@ -34,14 +34,14 @@ impl Delivery<'_> {
             Source::Folder(folder) => self.take_folder(folder),
             Source::Archive(path, archive) => {
                 verify_as_is(path, archive)?;
-                self.take_archive(open(path)?)
+                self.take_archive(&mut open(path)?)
             }
             Source::Web(address) => self.take_web(address),
             Source::WebArchive(address, archive) => {
                 let mut part = self.part()?;
-                copy_checked(download(address, deadline(archive.bytes))?, archive, &mut part, self.progress)?;
+                copy_checked(&mut download(address, deadline(archive.bytes))?, archive, &mut part, self.progress)?;
                 part.rewind().map_err(|error| error.to_string())?;
-                self.take_archive(part)
+                self.take_archive(&mut part)
             }
             Source::Npm(package) => self.take_npm(package),
             Source::Debian(package, folder) => self.take_debian(package, folder),
@@ -53,7 +53,7 @@ impl Delivery<'_> {
         for file in self.missing.clone() {
             for path in spellings(file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
                 // Verified before it is placed: a file that already has this name is moved away for a verified one alone.
-                match verify(&path, file).and_then(|()| self.place(open(&path)?, file)) {
+                match verify(&path, file).and_then(|()| self.place(&mut open(&path)?, file)) {
                     Ok(()) => break,
                     Err(reason) => {
                         (self.progress)(&format!("{}: not used: {reason}", path.display()));
@@ -72,21 +72,21 @@ impl Delivery<'_> {
 
     fn take_web(&mut self, address: &str) -> Reason {
         for file in self.missing.clone() {
-            let body = download(&format!("{address}/{}.gz", file.name), deadline(file.bytes))?;
-            self.place(body, file).map_err(|reason| format!("{}: {reason}", file.name))?;
+            let mut body = download(&format!("{address}/{}.gz", file.name), deadline(file.bytes))?;
+            self.place(&mut body, file).map_err(|reason| format!("{}: {reason}", file.name))?;
         }
         Ok(())
     }
 
     /// Takes the missing files out of a tar archive, by their names alone.
-    fn take_archive(&mut self, archive: impl Read) -> Reason {
-        let mut archive = tar::Archive::new(decompressed(archive).map_err(|error| describe(&error))?);
+    fn take_archive(&mut self, archive: &mut dyn Read) -> Reason {
+        let mut archive = tar::Archive::new(decompressed(Box::new(archive)).map_err(|error| describe(&error))?);
         for entry in archive.entries().map_err(|error| describe(&error))? {
-            let entry = entry.map_err(|error| describe(&error))?;
+            let mut entry = entry.map_err(|error| describe(&error))?;
             let path = entry.path().map_err(|error| describe(&error))?.into_owned();
             let file = self.missing.iter().find(|file| path.file_name().is_some_and(|name| name == file.name)).copied();
             if let Some(file) = file.filter(|_| entry.header().entry_type().is_file()) {
-                self.place(entry, file).map_err(|reason| format!("{}: {reason}", file.name))?;
+                self.place(&mut entry, file).map_err(|reason| format!("{}: {reason}", file.name))?;
             }
         }
         if self.missing.is_empty() { Ok(()) } else { Err(format!("has no {}", names(&self.missing))) }
@@ -96,7 +96,7 @@ impl Delivery<'_> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let options = ["--silent", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000"];
         run("npm", &[&["pack", package][..], &options].concat(), folder.path(), self.progress)?;
-        self.take_archive(open(&with_extension(folder.path(), "tgz")?)?)
+        self.take_archive(&mut open(&with_extension(folder.path(), "tgz")?)?)
     }
 
     fn take_debian(&mut self, package: &str, folder: &str) -> Reason {
@@ -110,9 +110,9 @@ impl Delivery<'_> {
     }
 
     /// Puts what `reader` gives, decompressed, under the name of `file` once it has proved to be it.
-    fn place(&mut self, reader: impl Read, file: &DataFile) -> Reason {
+    fn place(&mut self, reader: &mut dyn Read, file: &DataFile) -> Reason {
         let mut part = self.part()?;
-        copy_checked(decompressed(reader).map_err(|error| describe(&error))?, file, &mut part, self.progress)?;
+        copy_checked(&mut decompressed(Box::new(reader)).map_err(|error| describe(&error))?, file, &mut part, self.progress)?;
         let path = self.target.join(file.name);
         let placed = part.as_file().sync_all().and_then(|()| {
             if path.exists() {

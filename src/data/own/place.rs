@@ -98,7 +98,7 @@ impl ArrayPlace {
             ArrayPlace::Idx(path) => {
                 let (mut reader, stored) = opened(path).map_err(|error| unread(&error))?;
                 let is_compressed = is_gzip(reader.fill_buf().map_err(|error| unread(&error))?);
-                let mut reader = decompressed(reader).map_err(|error| unread(&error))?;
+                let mut reader = decompressed(Box::new(reader)).map_err(|error| unread(&error))?;
                 let header = idx::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed })
             }
