@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs Rust's tests as `cargo test` does, but several at once: run.py [ARGUMENT OF cargo test]…
 
-Each program of tests/ has a module for each thing that it tests. `cargo test` runs the programs one after the other, and many tests wait more than they
-compute. Here each module runs in a process of its own, one test at a time, and one more of them run side by side than there are cores, as some
-wait. A program without modules is run in parts. What a process prints comes when it has ended. The last lines name what failed.
+Each program of tests/ has a module for each thing that it tests, and so have the tests of src/. `cargo test` runs the programs one after the other,
+and many tests wait more than they compute. Here each module runs in a process of its own, one test at a time, and one more of them run side by side
+than there are cores, as some wait. A program without modules is run in parts. What a process prints comes when it has ended. The last lines name
+what failed. Without arguments all tests are run that `cargo test` runs.
 """
 
 import json
@@ -16,30 +17,40 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 # Modules that take longest begin first.
 FIRST = ["study::ranks", "stops::resume", "stops::interrupts", "gpu::kernels_compile", "gpu::cuda_backend", "cuda", "cuda_products"]
 FIRST += ["kernels::reference", "kernels::networks"]
+# The tests of src/ are compiled without optimisation, in an eighth of the time: none of them computes for long.
+OF_SRC = ["--lib", "--config", "profile.test.package.dps.opt-level=0"]
 # Processes to which the tests of a program without modules are dealt out.
 PARTS = 3
 
 
+def builds(arguments):
+    """The arguments of each `cargo test` that builds tests."""
+    if arguments:
+        return [arguments]
+    described = subprocess.run(["cargo", "metadata", "--no-deps", "--format-version=1"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    targets = json.loads(described)["packages"][0]["targets"]
+    programs = [target["name"] for target in targets if target["kind"] == ["test"] and target["test"]]
+    return [OF_SRC, [word for name in programs for word in ("--test", name)]]
+
+
 def programs(arguments):
-    """Builds the tests; gives (name, path) of each program."""
+    """Builds tests; gives (name, path) of each program."""
     command = ["cargo", "test", "--no-run", "--message-format=json-render-diagnostics", *arguments]
     built = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
         sys.exit(built.returncode)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     return {
-        (message["target"]["name"] + ("" if "test" in message["target"]["kind"] else f" ({message['target']['kind'][0]})"), message["executable"])
+        (message["target"]["name"], message["executable"])
         for message in messages
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]
     }
 
 
 def parts(name, path):
-    """Gives (name, command) of each module of a program. The tests of a program without modules are dealt out to PARTS parts; those of src/ are one."""
+    """Gives (name, command) of each module of a program. The tests of a program without modules are dealt out to PARTS parts."""
     listed = subprocess.run([path, "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     tests = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
-    if " " in name:
-        return [(name, [path])]
     if not all("::" in test for test in tests):
         return [(name, [path, "--exact", *tests[first::PARTS]]) for first in range(min(PARTS, len(tests)))]
     modules = sorted({test.partition("::")[0] for test in tests})
@@ -59,7 +70,7 @@ def run(command):
 
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    found = [part for program in programs(sys.argv[1:]) for part in parts(*program)]
+    found = [part for build in builds(sys.argv[1:]) for program in programs(build) for part in parts(*program)]
     if not found:
         sys.exit("no tests were found")
     found.sort(key=lambda part: (FIRST.index(part[0]) if part[0] in FIRST else len(FIRST), part[0]))
@@ -72,7 +83,8 @@ def main():
             if code != 0:
                 failed.append(tasks[task])
     for name in sorted(failed):
-        print(f"FAILED: {name}; again: cargo test --test {name.replace('::', ' ')}" if " " not in name else f"FAILED: {name}")
+        program, _, module = name.partition("::")
+        print(f"FAILED: {name}; again: cargo test {'--lib' if program == 'dps' else f'--test {program}'} {module}")
     sys.exit(1 if failed else 0)
 
 

@@ -26,7 +26,7 @@ pub struct ReportArguments {
     /// Also the steps to this goal error, as far as evaluations say; may be repeated.
     #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
     pub goals: Vec<f64>,
-    /// Write it again whenever a result file changes, until all studies are complete.
+    /// Write the report again whenever a result file changes, until all studies are complete and no program works on them.
     #[arg(long)]
     pub live: bool,
     /// Also write the results in the layout of Shallue et al.'s public data.

@@ -16,8 +16,9 @@ use std::time::{Duration, SystemTime};
 
 use dps::analysis::{Options, Report};
 use dps::arguments::ReportArguments;
+use dps::journal::{self, Lock};
 use dps::readable::{LINE, shell, shell_path, some, wrapped};
-use dps::{Error, analysis, exit, journal, results, storage, streams};
+use dps::{Error, analysis, exit, results, storage, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Time between two looks at the files of a study that runs.
@@ -53,7 +54,7 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     if let Some(page) = &arguments.claims {
         analysis::refuse_foreign_claims(page, &arguments.output)?;
     }
-    let report = if arguments.live { live(arguments)? } else { made(arguments)? };
+    let report = if arguments.live { live(arguments)? } else { made(arguments, false)? };
     for warning in &report.warnings {
         streams::err(&wrapped(&format!("Warning: {warning}"), LINE).join("\n"));
     }
@@ -99,8 +100,8 @@ fn shown_name(path: &Path, results: &[PathBuf]) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Writes the report again whenever a file changes, until all studies are complete, or a signal asks for the end; the last report. Studies that are
-/// complete from the beginning may grow.
+/// Writes the report again whenever a file changes, until all studies are complete and no program works on them, or a signal asks for the end; the
+/// last report. Studies that are complete from the beginning, and that nobody works on, may grow.
 ///
 /// # Errors
 /// [`Error::Results`] where the end is asked for before there is a report. Those of a report.
@@ -123,11 +124,14 @@ fn live(arguments: &ReportArguments) -> dps::Result<Report> {
             thread::sleep(POLL);
         }
     }
+    // Confirmations may be under way in a study whose trials are complete.
+    let is_worked_on = || arguments.results.iter().any(|path| Lock::holder(&journal::lock_path(path)).is_some());
     let mut was_incomplete = false;
     loop {
         let before = changed(&arguments.results);
-        let report = made(arguments)?;
-        let is_complete = report.studies.iter().all(|study| study.results.complete);
+        let under_way = is_worked_on();
+        let report = made(arguments, under_way)?;
+        let is_complete = !under_way && report.studies.iter().all(|study| study.results.complete);
         if is_complete && was_incomplete {
             return Ok(report);
         }
@@ -135,7 +139,7 @@ fn live(arguments: &ReportArguments) -> dps::Result<Report> {
         let cells = report.studies.iter().map(|study| study.results.cells.len()).sum();
         let state = if is_complete { ", complete: waiting for a study to grow, Ctrl-C ends" } else { " so far" };
         streams::out(&format!("Report: {} ({}{state})\n", report.page.display(), some(cells, "cell")));
-        while changed(&arguments.results) == before {
+        while changed(&arguments.results) == before && is_worked_on() == under_way {
             if asked() {
                 return Ok(report);
             }
@@ -166,7 +170,7 @@ fn changed(results: &[PathBuf]) -> Vec<Option<SystemTime>> {
 }
 
 /// Reads the results and writes the report.
-fn made(arguments: &ReportArguments) -> dps::Result<Report> {
+fn made(arguments: &ReportArguments, under_way: bool) -> dps::Result<Report> {
     let mut files = Vec::new();
     let mut digests = BTreeMap::new();
     let mut known = BTreeSet::new();
@@ -188,5 +192,5 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     }
     let ReportArguments { results: kept, style, goals, claims, .. } = arguments.clone();
     let refresh = arguments.live.then_some(REFRESH);
-    analysis::report(files, &arguments.output, &Options { style, goals, refresh, kept, claims, digests })
+    analysis::report(files, &arguments.output, &Options { style, goals, refresh, under_way, kept, claims, digests })
 }

@@ -50,8 +50,8 @@ pub struct Particulars {
 }
 
 impl Facts {
-    /// The facts of a data set: of one that has a name without a look at its files, unless these are not the published ones
-    /// ([`DataSource::Own`]); of one's own data from headers and labels.
+    /// The facts of a data set: of one that has a name those of the published files, without a look at any, unless files that are not the published
+    /// ones ([`DataSource::Own`]) are there; of one's own data from headers and labels.
     ///
     /// # Errors
     /// [`Error::Data`] where files that are looked at are missing, damaged, or not as they should be.
@@ -60,7 +60,7 @@ impl Facts {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
                 let [classes, mut training, mut test] = [classes, training, test].map(|count| count as usize);
-                if split.source == DataSource::Own {
+                if split.source == DataSource::Own && find::locate(*name, folder).is_ok() {
                     let (file, test_file, ..) = named(*name, folder, split)?;
                     (training, test) = (file.len(), test_file.len());
                 }

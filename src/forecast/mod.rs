@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn limits_hold_eight_of_ten() {
         for done in [1, 3, 9, 18, 23] {
-            let studies = 300;
+            let studies = 100;
             let mut held = 0;
             for seed in 0..studies {
                 let cells = study(seed);

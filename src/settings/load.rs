@@ -38,8 +38,12 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
     let refuse = |problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
     let bytes = read_configuration(path).map_err(refuse)?;
     let text = String::from_utf8(bytes).map_err(|error| refuse(no_text(error.as_bytes(), error.utf8_error().valid_up_to())))?;
-    let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    parse_named(&path.display().to_string(), name, &text, overrides)
+    parse_named(&path.display().to_string(), study_name(path), &text, overrides)
+}
+
+/// The name of the study that a file is of: the file's name without its ending.
+pub fn study_name(path: &Path) -> String {
+    path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Bytes that a configuration file may have.

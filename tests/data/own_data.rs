@@ -695,3 +695,21 @@ fn a_configuration_names_its_data() {
     assert_eq!(canonical(&text).matches("layout").count(), 1);
     assert_eq!(canonical(text.trim_end_matches("layout = \"channels-last\"\n")).matches("layout").count(), 0);
 }
+
+#[test]
+fn a_new_configuration_says_why_it_cannot_be_measured() {
+    let data = every_format();
+    let written = |name: &str, path: &str| {
+        let mut init = train();
+        init.arg("init").arg(data.path().join(name)).args(["--path", path, "--optimizer", "sgd", "--data"]).arg(data.path());
+        let output = init.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let folder = data.path().display();
+    let said = written("a study.toml", "nowhere.npz");
+    assert!(said.contains(&format!("It cannot be measured as it is: {folder}/nowhere.npz: expected a folder of IDX")), "{said}");
+    assert!(said.contains(&format!("dps-train pilot '{folder}/a study.toml' --data {folder};")), "{said}");
+    // Images of 5 × 4 are too small for Simple-CNN.
+    assert!(written("small.toml", "all.npz").contains("It cannot be measured as it is: "));
+}

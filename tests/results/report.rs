@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::support::synthetic::Synthetic;
+use dps::journal;
 use dps::results::{self, Results};
 
 #[test]
@@ -129,7 +130,15 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
     let refresh = "<meta http-equiv=\"refresh\" content=\"10\">";
     assert!(page().contains(refresh) && page().contains("<dt>To come</dt><dd>3 cells: about "), "{}", page());
+    // A program that works on the study may confirm its cells.
+    let lock = journal::Lock::take(&journal::lock_path(&path)).unwrap();
     publish(&Synthetic::small().results());
+    while page().contains("To come") {
+        assert!(begun.elapsed() < Duration::from_secs(120) && live.try_wait().unwrap().is_none(), "no page of all cells");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(page().contains(refresh), "{}", page());
+    drop(lock);
     while live.try_wait().unwrap().is_none() {
         assert!(begun.elapsed() < Duration::from_secs(120), "it does not end with the study");
         thread::sleep(Duration::from_millis(50));

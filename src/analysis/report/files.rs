@@ -56,8 +56,10 @@ pub struct Options {
     pub style: Style,
     /// Goal errors at which steps-to-result is asked for besides the studies' own.
     pub goals: Vec<f64>,
-    /// Seconds after which a browser loads the page again, for as long as a study is not complete.
+    /// Seconds after which a browser loads the page again, for as long as a study is not complete or a program works on one.
     pub refresh: Option<u32>,
+    /// Whether a program works on one of the studies.
+    pub under_way: bool,
     /// Files that are not written over: what the report is made of.
     pub kept: Vec<PathBuf>,
     /// The page of `--claims`, which is written beside the report, or as its `claims.md`.
@@ -131,7 +133,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         written.files.push((format!("{}.csv", table.name), csv));
         written.files.push((format!("{}.md", table.name), table.markdown().into_bytes()));
     }
-    let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
+    let refresh = options.refresh.filter(|_| options.under_way || studies.iter().any(|(study, _)| !study.results.complete));
     let names: Vec<String> = written.files.iter().map(|(name, _)| name.clone()).collect();
     let page = page(&sections, &compared, &names, &options.goals, refresh);
     written.files.push((PAGE.to_owned(), page.into_bytes()));

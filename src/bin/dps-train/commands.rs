@@ -43,10 +43,15 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<Stri
     let classes =
         |dataset: &data::DatasetChoice| data::Facts::of(dataset, data, &data::DataSplit::default()).map(|facts| facts.classes as u32);
     init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
+    // The configuration is right; the data may be missing, or be none that the network can read.
+    let written = settings::load(path, &[])?;
+    let facts = data::Facts::of(&written.study.workload.dataset, data, &written.study.data);
+    let problem = facts.and_then(|facts| study::check(&written, &facts)).err();
+    let problem = problem.map_or(String::new(), |problem| format!("It cannot be measured as it is: {problem}\n"));
     let file = dps::readable::shell_path(path);
     let data = if data == data::default_folder() { String::new() } else { format!(" --data {}", dps::readable::shell_path(data)) };
     Ok(format!(
-        "{} is written. Goal, steps and ranges for it: dps-train pilot {file}{data}; what it costs at most: dps-train {file} --plan{data}\n",
+        "{} is written. Goal, steps and ranges for it: dps-train pilot {file}{data}; what it costs at most: dps-train {file} --plan{data}\n{problem}",
         path.display()
     ))
 }

@@ -232,7 +232,7 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<se
     };
     let text = if world.rank() == 0 { read() } else { Ok(String::new()) };
     let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();
-    let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let name = settings::study_name(path);
     let overrides = arguments.overrides();
     let asked = settings::recorded(&name, &text, &overrides)?;
     if arguments.source == Source::Confirmed {

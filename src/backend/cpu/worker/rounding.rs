@@ -15,7 +15,7 @@ use crate::optimizer::{OptimizerName, Rule, Schedule};
 use crate::pruning::Mask;
 use crate::settings::Convolutions;
 
-const IMAGES: usize = 6;
+const IMAGES: usize = 4;
 
 /// Images of a bar on noise, whose class is the bar's place.
 fn dataset(shape: ImageShape) -> Dataset {
@@ -34,16 +34,16 @@ fn dataset(shape: ImageShape) -> Dataset {
     Dataset::new("bars", 10, examples(400), examples(10), &DataSplit { validation_fraction: 0.5, ..DataSplit::default() }).unwrap()
 }
 
-/// Weights before the last of 60 steps, or, where training diverges, before the last step with a finite loss; and whether training diverged.
+/// Weights before the last of 20 steps, or, where training diverges, before the last step with a finite loss; and whether training diverged.
 fn trained(network: &Arc<Network>, dataset: &Dataset, rate: f64) -> (Vec<f32>, bool) {
     let mut backend = CpuBackend::new(network.clone(), dataset, VectorUnit::best(), 1, &Single);
     let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(rate)) };
     let start = LaneStart { seed: 3, weights: initial_weights(network, 3), mask: Mask::Dense(network.parameters()), rule, state: None };
     let mut lanes = backend.lanes(vec![start]).unwrap();
     let mut last = Vec::new();
-    for step in 0..60 {
+    for step in 0..20 {
         let before = backend.state(&lanes, 0).unwrap().weights;
-        if backend.train(&mut lanes, step..step + 1, 32).unwrap()[0].broken.is_some() {
+        if backend.train(&mut lanes, step..step + 1, 8).unwrap()[0].broken.is_some() {
             return (last, true);
         }
         last = before;
@@ -91,7 +91,7 @@ fn winograds_errors_are_those_of_chains_but_for_a_factor() {
     let (grey, colour) = (ImageShape { height: 28, width: 28, channels: 1 }, ImageShape { height: 32, width: 32, channels: 3 });
     for (name, shape, index, kernels, rates) in [
         (NetworkName::SimpleCnn, grey, 1, "Winograd, pooled in registers", [(1e-7, false), (0.02, false), (200.0, true)]),
-        (NetworkName::Resnet8, colour, 1, "rows, Winograd in large tiles", [(1e-7, false), (0.02, false), (5.0, true)]),
+        (NetworkName::Resnet8, colour, 1, "rows, Winograd in large tiles", [(1e-7, false), (0.02, false), (20.0, true)]),
     ] {
         let (network, dataset) = (Arc::new(Network::new(name)), dataset(shape));
         let Layer::Convolution(layer) = &network.layers[index] else { panic!("it is a convolution") };
