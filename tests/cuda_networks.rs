@@ -35,7 +35,7 @@ fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
     let list: Vec<u32> = (0..dataset.validation.len() as u32).collect();
     let found = gpu.margins(&gpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap();
     let margins = difference(&found, &cpu.margins(&cpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap());
-    tensors.chain([margins]).reduce(|most, off| if off.is_nan() { off } else { most.max(off) })
+    tensors.chain([margins]).max_by(f32::total_cmp)
 }
 
 /// Compares gradients, losses and margins. Where a ReLU or a maximum is decided by rounding, other weights must agree.

@@ -15,8 +15,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 # Modules that take longest begin first.
-FIRST = ["study::ranks", "stops::resume", "stops::interrupts", "gpu::kernels_compile", "gpu::cuda_backend", "cuda", "cuda_products"]
-FIRST += ["kernels::reference", "kernels::networks"]
+FIRST = ["study::ranks", "gpu::cuda_backend", "gpu::kernels_compile", "stops::resume", "study::confirmation", "kernels::reference"]
+FIRST += ["stops::supervise", "dps::backend", "cuda", "pages", "simulation", "report::page", "stops::interrupts"]
 # The tests of src/ are compiled without optimisation, in an eighth of the time: none of them computes for long.
 OF_SRC = ["--lib", "--config", "profile.test.package.dps.opt-level=0"]
 # Processes to which the tests of a program without modules are dealt out.

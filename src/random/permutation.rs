@@ -132,7 +132,7 @@ mod tests {
         assert!(values.iter().all(|&value| value < u32::MAX));
     }
 
-    /// Every permutation of 2, 3 and 4 elements is equally likely over epochs and over seeds.
+    /// Every permutation of 2 to 5 elements is equally likely over epochs and over seeds.
     #[test]
     fn tiny_permutations_are_equally_likely() {
         for (n, count) in [(2u32, 2usize), (3, 6), (4, 24), (5, 120)] {

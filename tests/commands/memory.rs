@@ -112,7 +112,7 @@ fn a_study_takes_the_memory_that_its_plan_says() {
         &[
             ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
             ("trials = 5", "trials = 200"),
-            // Random masks need no pass over the data, which would take long for 200 networks.
+            // Masks by magnitude need no pass over the data, which would take long for 200 networks.
             ("examples = 100", "criterion = \"magnitude\""),
         ],
     );

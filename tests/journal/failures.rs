@@ -41,9 +41,16 @@ fn run(path: &Path, checkpoint_path: &Path, storage: &Arc<Failing<Disk>>) -> (Ve
 #[test]
 fn every_failing_operation_leaves_what_was_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
+    let sound = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::StorageFull, written: 0, calls: 1 }));
+    run(&folder.path().join("sound/x.journal"), &folder.path().join("sound/x.checkpoint"), &sound);
+    let operations = sound.operations();
     for calls in [1, 2, 3, u64::MAX] {
         for written in [0, 5, 13, usize::MAX] {
             for at in 1.. {
+                // An append alone can write a part of its bytes.
+                if written > 0 && operations.get(at as usize - 1).is_some_and(|&operation| operation != "append") {
+                    continue;
+                }
                 let case = folder.path().join(format!("{calls}-{written}-{at}"));
                 let (path, aside) = (case.join("x.journal"), case.join("x.checkpoint"));
                 let storage = Arc::new(Failing::new(Disk, at, Fault { kind: ErrorKind::StorageFull, written, calls }));

@@ -91,7 +91,7 @@ fn starting_over_moves_everything_aside() {
 fn results_of_different_names_have_different_journals() {
     let names = ["x.h5", "x", "x.v2", "x.v2.h5", "x.journal", "x.hdf5"];
     let journals: std::collections::BTreeSet<_> = names.iter().map(|name| journal_path(Path::new(name))).collect();
-    // "x" and "x.h5" are the exception: no one has both.
+    // "x" and "x.h5" share a journal, and so do "x.v2" and "x.v2.h5": nobody has both of a pair.
     assert_eq!(journals.len(), names.len() - 2);
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::inputs::of_noise;
+use crate::support::inputs::{difference, of_noise};
 use dps::backend::cpu::{Cpu, CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
@@ -130,13 +130,6 @@ fn a_network_with_dead_layers_trains() {
         }
         assert_eq!(dead_layers, network.tensors.len() / 2);
     }
-}
-
-/// The largest difference between two vectors, as a part of the largest of the second.
-fn difference(found: &[f32], expected: &[f32]) -> f32 {
-    let largest = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, f32::max);
-    assert_eq!(found.len(), expected.len());
-    largest(&mut found.iter().zip(expected).map(|(a, b)| a - b)) / largest(&mut expected.iter().copied())
 }
 
 /// Forward passes and data gradients are computed by other formulas, and gradients summed over up to 1,024 positions of 16 images in another order:

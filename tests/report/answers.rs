@@ -138,8 +138,10 @@ fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
     let noise: Vec<_> = found.iter().filter(|one| one.definition == Definition::NoiseScale).collect();
     assert!(noise.len() == 1 && noise[0].sparsity == 0.0 && (noise[0].estimate.value - 50.0).abs() < 1e-9, "{noise:?}");
     // The curve that was fitted is that of the trade-off, (S/S_min − 1)(E/E_min − 1) = 1.
+    let fit = fits(&study)[0].fit.clone().unwrap();
+    let (c1, c2) = (fit.c1.value, fit.c2.value);
     for size in [2.0, 100.0, 5000.0] {
-        let steps = c1 / size + c2;
+        let steps = fit.steps(size).value;
         assert!(((steps / c2 - 1.0) * (steps * size / c1 - 1.0) - 1.0).abs() < 1e-9);
     }
     let short = self::study(Synthetic { batch_sizes: vec![2, 4, 8], sparsities: vec![0.0], ..Synthetic::small() }.results());

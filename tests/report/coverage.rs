@@ -139,7 +139,6 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
 /// The least and the largest share that is said of an interval in a situation.
 fn said(name: &str, situation: &str) -> (f64, f64) {
     match name {
-        // The mean of few numbers that scatter more to one side, of which the page says why.
         // Of whole evaluations; of order statistics that failures cut off; of few failures, whose shares are whole sixteenths.
         "median of confirmed steps" => (COVERED.0, 0.99),
         "share of failures" => (0.92, 1.0),

@@ -137,7 +137,7 @@ fn histories_that_found_something_are_well() {
     }
 }
 
-/// Each mistake, the seeds within which it must be found, and words that its problem has.
+/// Each mistake, and the seeds within which it must be found.
 #[test]
 fn planted_mistakes_are_found() {
     for (mistake, within) in [

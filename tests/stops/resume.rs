@@ -63,7 +63,7 @@ fn kill_until_finished(study: &Study, undisturbed: Duration, most: u32, seed: u3
     for attempt in 0.. {
         let random = noise::hash(seed, attempt) as usize;
         let size = random % 3 + 1;
-        let lanes = format!("execution.lanes={}", random >> 4 & 2);
+        let lanes = format!("execution.lanes={}", random >> 4 & 3);
         let mut child = study.saving(mpirun(size)).args(["--set", &lanes]).stderr(Stdio::null()).spawn().unwrap();
         wait(study, &mut child, size, undisturbed * (random as u32 >> 8 & 255) / 1024);
         if kills < most

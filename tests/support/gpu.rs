@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub use super::inputs::difference;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState, Progress};
@@ -84,18 +85,6 @@ pub fn start(network: &Network, seed: u64, kept: f64, optimizer: OptimizerName, 
         rule: Rule { momentum, ..Rule::plain(optimizer, schedule) },
         state: None,
     }
-}
-
-/// The largest difference, as a share of the largest expected value.
-pub fn difference(found: &[f32], expected: &[f32]) -> f32 {
-    assert_eq!(found.len(), expected.len());
-    let largest = expected.iter().fold(0.0_f32, |most, value| most.max(value.abs())).max(1e-20);
-    let off = found
-        .iter()
-        .zip(expected)
-        .map(|(a, b)| (a - b).abs())
-        .fold(0.0_f32, |most, off| if off.is_nan() { f32::NAN } else { most.max(off) });
-    off / largest
 }
 
 /// The states of the first `count` lanes.

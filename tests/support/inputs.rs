@@ -65,3 +65,11 @@ pub fn assert_cut(cut: &Cut, mask: &Mask, what: &str) {
     let flags: Vec<bool> = (0..*parameters as u32).map(|index| kept.binary_search(&index).is_ok()).collect();
     assert_eq!(cut.difference(&flags), None, "{what}");
 }
+
+/// The largest difference, as a share of the largest expected value; NaN where a difference is.
+pub fn difference(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected.iter().fold(0.0_f32, |most, value| most.max(value.abs())).max(1e-20);
+    let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+    off.fold(0.0_f32, |most, off| if most.is_nan() || most >= off { most } else { off }) / largest
+}

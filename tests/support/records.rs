@@ -22,8 +22,8 @@ pub fn complete(path: &Path) -> Vec<Cell> {
     timeless(results.cells)
 }
 
-/// The first trial whose records differ by more than rounding, in both forms. Twelve steps may turn differences of 1e-6 into some of 1e-3 of a loss,
-/// and an example or two of 60 at the border to the other side; nothing else may differ but seconds.
+/// The first trial whose records differ by more than rounding, as found and as expected. Twelve steps may turn differences of 1e-6 into some of 1e-3
+/// of a loss, and an example or two of 60 at the border to the other side; nothing else may differ but seconds.
 pub fn difference(found: &[Cell], expected: &[Cell]) -> Option<String> {
     let keys = |cells: &[Cell]| cells.iter().map(|cell| (cell.key, cell.trials.len())).collect::<Vec<_>>();
     assert_eq!(keys(found), keys(expected));

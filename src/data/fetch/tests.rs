@@ -232,5 +232,5 @@ fn a_download_that_trickles_is_given_up() {
     });
     let begun = Instant::now();
     let read = download(&address, Duration::from_millis(700)).map(|mut body| body.read_to_end(&mut Vec::new()).is_err());
-    assert!(read.unwrap_or(true) && begun.elapsed() < Duration::from_secs(5));
+    assert!(read.unwrap_or(true) && begun.elapsed() < Duration::from_secs(30));
 }
