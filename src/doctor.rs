@@ -36,7 +36,7 @@ pub fn examine(data: &Path) -> Examination {
     lines.extend(launcher::Launched::now().words(&mpi()).map(|words| ("launched by".into(), words)));
     let gpus = gpus(&mut lines);
     let mut datasets = Vec::new();
-    for &name in DatasetName::ALL {
+    for name in DatasetName::ALL {
         let found = match locate(name, data) {
             Ok(files) => {
                 datasets.push(name);

@@ -8,7 +8,7 @@ use crate::config::reader::nearest;
 use crate::data::{DatasetChoice, DatasetName, OwnDataset};
 use crate::network::{NetworkChoice, NetworkName};
 use crate::optimizer::{OptimizerName, ScheduleName};
-use crate::settings::{Choices, SHIPPED, template};
+use crate::settings::{Choices, Configuration, SHIPPED, parse, template};
 use crate::{Error, Result};
 
 /// What the command line says of a new configuration; the rest is asked.
@@ -37,13 +37,13 @@ pub struct Given {
 /// Asks a person a question and returns the line that was answered; `None` at the end of the input.
 pub type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
-/// Writes a new configuration with comments to `path`. What is not given is asked; `ask` is `None` where nobody can be asked. `classes` counts the
-/// classes of images of one's own, for the last layer of a list.
+/// Writes a new configuration with comments to `path`, and gives it. What is not given is asked; `ask` is `None` where nobody can be asked. `classes`
+/// counts the classes of images of one's own, for the last layer of a list.
 ///
 /// # Errors
 /// [`Error::Configuration`] where the choices do not fit each other, nobody answers, or the file is there already or cannot be written; the error
 /// of `classes`.
-pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&DatasetChoice) -> Result<u32>) -> Result<()> {
+pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&DatasetChoice) -> Result<u32>) -> Result<Configuration> {
     let refuse = |problem: String| Err(Error::Configuration { path: path.display().to_string(), problems: vec![problem] });
     if std::fs::symlink_metadata(path).is_ok() {
         return refuse("expected no such file, found one; name another, or move it away".to_owned());
@@ -82,7 +82,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     let schedule = given.schedule.unwrap_or(dataset.usual().schedule);
     let text = template(&Choices { dataset, network, optimizer, schedule });
     // A path may be none that a configuration can have.
-    crate::settings::parse(&path.display().to_string(), &text, &[])?;
+    let configuration = parse(&path.display().to_string(), &text, &[])?;
     // A part of a configuration would be in the way of the next try.
     let written = OpenOptions::new()
         .write(true)
@@ -90,7 +90,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
         .open(path)
         .and_then(|mut file| file.write_all(text.as_bytes()).inspect_err(|_| drop(std::fs::remove_file(path))));
     match written {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(configuration),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
             refuse(format!("expected its folder to be there, found none ({cause}); make it first"))
         }

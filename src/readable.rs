@@ -10,11 +10,11 @@ pub fn count(number: impl Into<u64>) -> String {
     HumanCount(number.into()).to_string()
 }
 
-/// Declares an enum by its values' meanings (their doc comments), identifiers and names, which are for people to read. Values are ordered as listed.
+/// Declares an enum by its values' meanings (their doc comments), identifiers and names.
 macro_rules! called {
     ($(#[$about:meta])+ $kind:ident { $($(#[$meaning:meta])+ $value:ident = $name:literal),+ $(,)? }) => {
         $(#[$about])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $kind { $($(#[$meaning])+ $value),+ }
 
         impl $kind {
@@ -22,7 +22,7 @@ macro_rules! called {
             pub const ALL: [$kind; [$($name),+].len()] = [$($kind::$value),+];
 
             /// The value's name.
-            pub fn name(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self { $($kind::$value => $name),+ }
             }
         }

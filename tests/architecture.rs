@@ -19,7 +19,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("reader", &["error", "exit"]),
     ("child", &[]),
     ("comm", &["child", "error", "readable"]),
-    ("config", &["error"]),
+    ("config", &["error", "readable"]),
     ("network", &["config", "error", "random"]),
     ("optimizer", &["config", "readable"]),
     ("search", &["config", "optimizer"]),

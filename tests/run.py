@@ -4,7 +4,8 @@
 Each program of tests/ has a module for each thing that it tests, and so have the tests of src/. `cargo test` runs the programs one after the other,
 and many tests wait more than they compute. Here each module runs in a process of its own, one test at a time, and one more of them run side by side
 than there are cores, as some wait. A program without modules is run in parts. What a process prints comes when it has ended. The last lines name
-what failed. Without arguments all tests are run that `cargo test` runs.
+what failed. Without arguments all tests are run that `cargo test` runs, but for those in
+documentation.
 """
 
 import json

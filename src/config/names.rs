@@ -11,25 +11,19 @@ pub trait Named: std::str::FromStr + Copy + 'static {
     fn name(self) -> &'static str;
 }
 
-/// Declares an enum by its values' meanings (their doc comments), identifiers and names. `$none` matches nothing: a repetition in a macro needs a
-/// variable, and `#[default]` has none.
+/// Declares an enum as [`called!`](crate::readable::called) does, whose names are read and written too. `$none` matches nothing: a repetition in a
+/// macro needs a variable, and `#[default]` has none.
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[doc = $meaning:literal])+ $(#[default $($none:tt)?])? $value:ident = $name:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-        pub enum $kind { $($(#[doc = $meaning])+ $(#[default $($none)?])? #[serde(rename = $name)] $value),+ }
+        $crate::readable::called! {
+            $(#[$doc])*
+            #[derive(Hash, serde::Serialize)]
+            $kind { $($(#[doc = $meaning])+ $(#[default $($none)?])? #[serde(rename = $name)] $value = $name),+ }
+        }
 
         impl $kind {
-            /// Every value.
-            pub const ALL: &'static [$kind] = &[$($kind::$value),+];
-
             /// Every value's name.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
-
-            /// The name used in configuration files and results.
-            pub const fn name(self) -> &'static str {
-                match self { $($kind::$value => $name),+ }
-            }
         }
 
         impl $crate::config::names::Named for $kind {
@@ -43,7 +37,7 @@ macro_rules! names {
 
         impl clap::ValueEnum for $kind {
             fn value_variants<'a>() -> &'a [Self] {
-                Self::ALL
+                &Self::ALL
             }
 
             fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
@@ -61,7 +55,7 @@ macro_rules! names {
             type Err = $crate::Error;
             fn from_str(text: &str) -> $crate::Result<Self> {
                 let problem = || format!("expected one of {}, found \"{text}\"", Self::NAMES.join(", "));
-                let found = Self::ALL.iter().copied().find(|value| value.name() == text);
+                let found = Self::ALL.into_iter().find(|value| value.name() == text);
                 found.ok_or_else(|| $crate::Error::Configuration { path: "name".to_owned(), problems: vec![problem()] })
             }
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 
+use crate::reader::Problem;
 use crate::{Error, Result};
 
 /// A data file's contents after decompression, with errors that name the file.
@@ -47,8 +48,11 @@ impl Contents {
     }
 }
 
-/// Why reading failed, as half a sentence; the decoder's own words mean little to a reader.
+/// Why reading failed, as half a sentence: a [`Problem`]'s words as they are. A decoder's words mean little to a reader.
 pub(super) fn describe(error: &io::Error) -> String {
+    if let Some(words) = Problem::of(error) {
+        return words.to_owned();
+    }
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             format!("its gzip data is damaged or cut short ({error}); fetch the data set again")

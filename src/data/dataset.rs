@@ -60,8 +60,8 @@ impl Facts {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
                 let [classes, mut training, mut test] = [classes, training, test].map(|count| count as usize);
-                if split.source == DataSource::Own && find::locate(*name, folder).is_ok() {
-                    let (file, test_file, ..) = named(*name, folder, split)?;
+                if let (DataSource::Own, Ok(files)) = (split.source, find::locate(*name, folder)) {
+                    let (file, test_file, ..) = named(*name, &files, folder, split)?;
                     (training, test) = (file.len(), test_file.len());
                 }
                 Ok(Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test })
@@ -80,9 +80,8 @@ impl Dataset {
     pub fn load(choice: impl Into<DatasetChoice>, folder: &Path, split: &DataSplit) -> Result<Dataset> {
         let choice = choice.into();
         let (file, validation, test, classes, place) = match &choice {
-            DatasetChoice::Named(name) => {
-                named(*name, folder, split).map(|(file, test, classes, place)| (file, None, test, classes, place))?
-            }
+            DatasetChoice::Named(name) => named(*name, &find::locate(*name, folder)?, folder, split)
+                .map(|(file, test, classes, place)| (file, None, test, classes, place))?,
             DatasetChoice::Own(own) => {
                 let own::Own { training, validation, test, classes } = own::load(own, folder, split.layout)?;
                 (training, validation, test, classes, folder.join(&own.path))
@@ -157,13 +156,13 @@ impl Dataset {
     }
 }
 
-/// The training and test files of a data set that has a name, its classes, and the folder of the files.
-fn named(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<(Examples, Examples, usize, PathBuf)> {
-    let files = find::locate(name, folder)?;
+/// The training and test examples of a data set that has a name, from the files located for the data folder `folder`; its classes, and the folder of
+/// the files.
+fn named(name: DatasetName, files: &[PathBuf], folder: &Path, split: &DataSplit) -> Result<(Examples, Examples, usize, PathBuf)> {
     let DatasetSpec { image, classes, format, .. } = *name.spec();
     let shape = ImageShape::from(image);
     let digests = &mut Vec::new();
-    let (file, test) = match (format, files.as_slice()) {
+    let (file, test) = match (format, files) {
         (FileFormat::Cifar, [batches @ .., test]) => {
             (cifar::read(batches, shape, classes, digests)?, cifar::read(std::slice::from_ref(test), shape, classes, digests)?)
         }
@@ -173,7 +172,7 @@ fn named(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<(Example
         (_, other) => unreachable!("{name} consists of {} files", other.len()),
     };
     if split.source == DataSource::Original {
-        originals(name, folder, &files, digests)?;
+        originals(name, folder, files, digests)?;
     }
     let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
     Ok((file, test, classes as usize, place.to_owned()))

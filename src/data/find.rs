@@ -11,12 +11,14 @@ pub fn default_folder() -> PathBuf {
     std::env::var_os("DPS_DATA").filter(|value| !value.is_empty()).map_or_else(|| "data".into(), PathBuf::from)
 }
 
+/// The option, after a space, by which a command finds the data folder `folder`; nothing for the default folder.
+pub fn folder_option(folder: &Path) -> String {
+    if folder == default_folder() { String::new() } else { format!(" --data {}", shell_path(folder)) }
+}
+
 /// The command that fetches `name` into the data folder `folder`.
 pub fn fetching(name: DatasetName, folder: &Path) -> String {
-    match folder {
-        folder if folder == default_folder() => format!("dps-train data fetch {name}"),
-        folder => format!("dps-train data fetch {name} --data {}", shell_path(folder)),
-    }
+    format!("dps-train data fetch {name}{}", folder_option(folder))
 }
 
 /// The files of `name` in the order of its [`DatasetSpec::files`](crate::data::DatasetSpec::files), all from one folder.

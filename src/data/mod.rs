@@ -29,7 +29,7 @@ pub use dataset::{Dataset, Particulars};
 pub use examples::{Examples, ImageShape, Pixels};
 pub use facts::Facts;
 pub use fetch::fetch;
-pub use find::{default_folder, fetching, locate};
+pub use find::{default_folder, fetching, folder_option, locate};
 pub use normalise::Normalisation;
 pub use own::READING;
 pub use sampler::Sampler;

@@ -16,6 +16,8 @@ pub struct DatasetSpec {
     pub training: u32,
     /// Examples of the test file.
     pub test: u32,
+    /// Whether the paper has a workload of the data set with the usual network, schedule, goal and steps.
+    pub is_papers: bool,
     /// What is in its files.
     pub format: FileFormat,
     /// The files in the order in which they are read, the last one or the last two of the test examples.
@@ -106,6 +108,7 @@ static MNIST: DatasetSpec = DatasetSpec {
     classes: 10,
     training: 60_000,
     test: 10_000,
+    is_papers: true,
     format: FileFormat::Idx,
     files: &mnist_files([
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -142,6 +145,7 @@ static CIFAR_10: DatasetSpec = DatasetSpec {
     classes: 10,
     training: 50_000,
     test: 10_000,
+    is_papers: true,
     format: FileFormat::Cifar,
     // The sums of the archive and of the files in it are as other programs publish them; the archive's belongs to the same file as the MD5 sum on
     // the authors' page, c32a1d4ab5d03f1284b67883e8d87530.

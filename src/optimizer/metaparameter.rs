@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn every_example_is_a_setting_of_its_metaparameter() {
-        for &name in Metaparameter::ALL {
+        for name in Metaparameter::ALL {
             let Range { min, max, scale } = name.example();
             let declaration = name.declaration();
             let is_allowed = |value: f64| {

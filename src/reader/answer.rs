@@ -72,6 +72,13 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
+impl Problem {
+    /// The words of the problem that is the cause of `error`, if one is.
+    pub(crate) fn of(error: &io::Error) -> Option<&str> {
+        error.get_ref()?.downcast_ref::<Problem>().map(|Problem(words)| words.as_str())
+    }
+}
+
 /// What was read, as a stream.
 #[derive(Debug)]
 pub(crate) enum Answer {

@@ -86,7 +86,7 @@ pub(super) fn write(
             texts(&dataset, "flag_meanings", (), &[&Status::ALL.map(Status::name).join(" ")])?;
         }
     }
-    for &name in Metaparameter::ALL {
+    for name in Metaparameter::ALL {
         if metaparameters.iter().any(|of_trial| of_trial.get(name).is_some()) {
             let values = metaparameters.iter().map(|of_trial| of_trial.get(name).unwrap_or(f64::NAN));
             let dataset = arrays.write(&format!("trial_{}", name.name()), 3, values, &places)?;

@@ -132,7 +132,7 @@ fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> 
         (),
         &["A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none."],
     )?;
-    for &name in Metaparameter::ALL {
+    for name in Metaparameter::ALL {
         let values: Vec<f64> = trials.iter().map(|trial| trial.get(name).unwrap_or(f64::NAN)).collect();
         if values.iter().all(|value| value.is_nan()) {
             continue;

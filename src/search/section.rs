@@ -78,7 +78,7 @@ pub(crate) fn read(mut section: Section, optimizer: Option<OptimizerName>, sched
     let sobol = sobol().read(&mut section);
     let first_trial = first_trial().read(&mut section);
     let mut settings = Some(ByMetaparameter::default());
-    for &name in Metaparameter::ALL {
+    for name in Metaparameter::ALL {
         let given = name.key().read(&mut section);
         name.key().agree(&mut section, &given, of);
         let default = || name.default(optimizer?, schedule?);

@@ -12,14 +12,14 @@ const WIDTH: usize = 100;
 
 /// Whether `path` is a section, a key with its section, or a limit of a metaparameter's range.
 pub(super) fn names_a_key(path: &str) -> bool {
-    let paths = [Some(path), of_range(path)];
-    sections().iter().any(|section| section.name == path || section.keys.iter().any(|key| paths.contains(&Some(&key.path()))))
+    sections().iter().any(|section| section.name == path || section.keys.iter().any(|key| is_at(key, path)))
 }
 
-/// The metaparameter whose range has the limit `path`: a metaparameter that has a range has paths for its limits.
-fn of_range(path: &str) -> Option<&str> {
-    let key = ["min", "max", "scale"].iter().find_map(|limit| path.strip_suffix(limit)?.strip_suffix('.'))?;
-    key.starts_with("search.").then_some(key)
+/// Whether `path` is that of a key, or of a limit of a key: a metaparameter that has a range has paths for its limits.
+fn is_at(key: &KeyHelp, path: &str) -> bool {
+    let own = key.path();
+    let is_limit = |rest: &str| own.starts_with("search.") && [".min", ".max", ".scale"].contains(&rest);
+    path.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || is_limit(rest))
 }
 
 /// Every key with a few words or, of the section or key called `name`, all that is said.
@@ -34,8 +34,7 @@ pub fn keys(name: Option<&str>) -> Result<String> {
         return Ok(format!("{}{keys}", heading(section)));
     }
     let all = || sections.iter().flat_map(|section| &section.keys);
-    let is_named = |key: &KeyHelp| [Some(name), of_range(name)].contains(&Some(&key.path())) || key.name == name;
-    let found: Vec<String> = all().filter(|key| is_named(key)).map(whole).collect();
+    let found: Vec<String> = all().filter(|key| is_at(key, name) || key.name == name).map(whole).collect();
     if !found.is_empty() {
         return Ok(found.join("\n"));
     }

@@ -61,11 +61,9 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
     // Before the length is looked at: a result file may be larger than a configuration.
     let mut start = [0; 4];
     if File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"\x89HDF" {
-        return Err(
-            "expected a configuration, found an HDF5 file; give the TOML file of the study. Result files are taken by dps-train RESULT.h5 \
-                    (without --cells), dps-train confirm and dps-report, if their names end with .h5"
-                .to_owned(),
-        );
+        let problem = "expected a configuration, found an HDF5 file; give the TOML file of the study. Result files are taken by dps-train RESULT.h5 \
+                       (without --cells), dps-train confirm and dps-report, if their names end with .h5";
+        return Err(problem.to_owned());
     }
     fs::canonicalize(path).and_then(|path| read_regular(&path, MOST_BYTES)).map_err(|error| {
         format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml")
@@ -108,7 +106,6 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
     // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
     let mut table = tree::read(text).map_err(|problems| refuse(sentences(problems)))?;
-
     let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table, names_a_key).err()).collect());
     let study = match (study::read(&table), unfit) {
         (Ok(study), unfit) if unfit.is_empty() => study,

@@ -121,9 +121,9 @@ mod tests {
     /// All that can be chosen.
     fn all() -> Vec<Choices> {
         let mut all = Vec::new();
-        for &dataset in DatasetName::ALL {
-            for &optimizer in OptimizerName::ALL {
-                for &schedule in ScheduleName::ALL {
+        for dataset in DatasetName::ALL {
+            for optimizer in OptimizerName::ALL {
+                for schedule in ScheduleName::ALL {
                     let network = NetworkChoice::Named(DatasetChoice::from(dataset).usual().network);
                     all.push(Choices { dataset: dataset.into(), network, optimizer, schedule });
                 }

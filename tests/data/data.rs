@@ -253,7 +253,7 @@ fn small_cifar(folder: &str) -> (TempDir, PathBuf) {
 fn cifar_is_found_in_every_place_and_becomes_channel_last() {
     for place in ["cifar-10", "cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"] {
         let (data, _) = small_cifar(place);
-        // What an unpacking that ended early left in another place hides nothing.
+        // Files of an unpacking that ended early, in another place, hide nothing.
         if place != "cifar-10" {
             fs::create_dir_all(data.path().join("cifar-10")).unwrap();
             fs::write(data.path().join("cifar-10/test_batch.bin"), cifar_batch(0)).unwrap();

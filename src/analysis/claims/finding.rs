@@ -6,7 +6,7 @@ use crate::readable::{called, digits, rough, some};
 use crate::statistics::{beyond_student, student};
 
 called! {
-    /// What a study says of a claim.
+    /// The verdict of a study on a claim.
     Verdict {
         /// The claim's intervals lie where the claim says.
         Holds = "holds",

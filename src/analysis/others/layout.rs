@@ -194,7 +194,7 @@ fn read_trial(place: &Path, index: u32, goal: &Goal) -> Found<Trial> {
     let mut trial = trial(index, status, reached.filter(|_| status == Status::Complete), steps_run);
     trial.parameters_kept = whole(&metadata["dps"]["parameters_kept"]).unwrap_or(0);
     trial.curve = curve;
-    for &name in Metaparameter::ALL {
+    for name in Metaparameter::ALL {
         trial.metaparameters.set(name, metadata["parameters"][&their_name(name)].as_f64());
     }
     Ok(trial)

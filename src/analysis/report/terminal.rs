@@ -127,7 +127,7 @@ fn in_order<'a>(grid: &'a Grid<'a>) -> impl Iterator<Item = &'a Cell> {
 fn metaparameters(results: &Results) -> (Vec<String>, Vec<Metaparameter>) {
     let values = |name: Metaparameter| results.trials().filter_map(move |trial| trial.metaparameters.get(name));
     let (mut fixed, mut searched) = (Vec::new(), Vec::new());
-    for &name in Metaparameter::ALL {
+    for name in Metaparameter::ALL {
         let Some(first) = values(name).next() else { continue };
         if values(name).all(|value| value == first) && values(name).nth(1).is_some() {
             fixed.push(format!("{} {}", name.title(), name.show(first)));

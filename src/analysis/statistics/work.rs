@@ -25,8 +25,9 @@ pub struct Range {
 
 /// The paper's step budget for its workloads (appendix B); none for others.
 pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
-    let usual = DatasetChoice::from(workload.dataset.parse::<DatasetName>().ok()?).usual();
-    (workload.network == usual.network.name()).then_some(usual.max_steps)
+    let name = workload.dataset.parse::<DatasetName>().ok()?;
+    let usual = DatasetChoice::from(name).usual();
+    (name.spec().is_papers && workload.network == usual.network.name()).then_some(usual.max_steps)
 }
 
 /// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads.

@@ -91,8 +91,7 @@ impl Cuda {
         self.workspace.borrow().generation
     }
 
-    /// This GPU, with at most so many bytes for the patches that cuBLAS multiplies, but for 1 MiB at least: the same sums in more
-    /// launches.
+    /// Limits the bytes for the patches that cuBLAS multiplies, to no less than 1 MiB: less memory gives the same sums in more launches.
     pub fn with_scratch(self, bytes: usize) -> Cuda {
         Cuda { scratch: bytes, ..self }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dps::arguments::StudyArguments;
 use dps::config::Override;
 use dps::init::{self, Given};
-use dps::readable::some;
+use dps::readable::{shell_path, some};
 use dps::streams::{err, prompt};
 use dps::supervise::{self, Hosts};
 use dps::{Error, Result, data, journal, records, results, settings, study};
@@ -42,14 +42,12 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<Stri
     let terminal = std::io::stdin().is_terminal();
     let classes =
         |dataset: &data::DatasetChoice| data::Facts::of(dataset, data, &data::DataSplit::default()).map(|facts| facts.classes as u32);
-    init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
+    let written = init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
     // The configuration is right; the data may be missing, or be none that the network can read.
-    let written = settings::load(path, &[])?;
     let facts = data::Facts::of(&written.study.workload.dataset, data, &written.study.data);
     let problem = facts.and_then(|facts| study::check(&written, &facts)).err();
     let problem = problem.map_or(String::new(), |problem| format!("It cannot be measured as it is: {problem}\n"));
-    let file = dps::readable::shell_path(path);
-    let data = if data == data::default_folder() { String::new() } else { format!(" --data {}", dps::readable::shell_path(data)) };
+    let (file, data) = (shell_path(path), data::folder_option(data));
     Ok(format!(
         "{} is written. Goal, steps and ranges for it: dps-train pilot {file}{data}; what it costs at most: dps-train {file} --plan{data}\n{problem}",
         path.display()

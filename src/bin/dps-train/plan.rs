@@ -5,7 +5,7 @@ use dps::backend::Chosen;
 #[cfg(feature = "cuda")]
 use dps::backend::Device;
 use dps::backend::cpu::{SHARING, peak_flop};
-use dps::comm::{Communicator, MemoryLimit};
+use dps::comm::{self, Communicator, MemoryLimit};
 use dps::study;
 use dps::study::{CostBound, Memory, Processors, Site};
 
@@ -27,7 +27,7 @@ pub fn plan(arguments: &StudyArguments, prepared: &Prepared, world: &dyn Communi
 pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
     let Prepared { configuration, facts, network, chosen, .. } = prepared;
     let study = &configuration.study;
-    let (ranks, threads) = (world.size(), threads(study, world));
+    let (ranks, threads) = (world.size(), threads(study, comm::threads(world)));
     let limit = MemoryLimit::of(world, threads);
     let validation = facts.validation(study.data.validation_fraction);
     let (device, units, sharing, rate, lanes, memory) = match &**chosen {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dps::arguments::ReplayArguments;
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
-use dps::comm::Single;
+use dps::comm::{self, Single};
 use dps::config::Override;
 use dps::data::Dataset;
 use dps::readable::{count, first_line};
@@ -70,7 +70,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         )));
     }
     let (chosen, _) = choose(&loaded.study, &Single)?;
-    let threads = threads(&loaded.study, &Single);
+    let threads = threads(&loaded.study, comm::threads(&Single));
     let (end, mut told) = (recorded.steps_run, Instant::now());
     let mut tell = |step: u32| {
         if told.elapsed() > TELL_EVERY {

@@ -118,7 +118,8 @@ pub fn measure(
     mpi_library: String,
 ) -> std::result::Result<Box<results::Results>, u8> {
     let Prepared { configuration, chosen, about_device, .. } = prepared;
-    let (speaks, threads) = (world.rank() == 0, threads(&configuration.study, world));
+    let (speaks, share) = (world.rank() == 0, dps::comm::threads(world));
+    let threads = threads(&configuration.study, share);
     let memory = MemoryLimit::of(world, threads);
     let place = Place {
         world,
@@ -130,7 +131,7 @@ pub fn measure(
         surroundings: Surroundings::PROCESS,
     };
     let mut observer = observer(arguments, speaks);
-    let notes = notes(&configuration.study, dataset, dps::comm::threads(world));
+    let notes = notes(&configuration.study, dataset, share);
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note(line)));
     let beginning = match arguments {
         StudyArguments { source: Source::Confirmed, config, .. } => Beginning::Confirmed(config),
@@ -260,7 +261,7 @@ fn not_measured(asked: &settings::Grid, has: &settings::Grid) -> Option<String> 
     size.or_else(sparsity).or_else(trials)
 }
 
-/// What may not be meant, a sentence each; `share` is the threads for which this rank's share of its host's processors has room.
+/// Notes on settings that may not be meant, a sentence each; `share` is as many threads as the rank's share of its host's processors.
 fn notes(study: &settings::Study, dataset: &Dataset, share: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let examples = dataset.training.len();
@@ -310,10 +311,10 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     Ok(())
 }
 
-/// Threads of this rank: what the configuration says, or its share of the host's processors.
-pub fn threads(study: &settings::Study, world: &dyn Communicator) -> usize {
+/// Threads of this rank: what the configuration says, or as many as the rank's `share` of its host's processors.
+pub fn threads(study: &settings::Study, share: usize) -> usize {
     match study.execution.threads as usize {
-        0 => dps::comm::threads(world),
+        0 => share,
         threads => threads,
     }
 }

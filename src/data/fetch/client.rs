@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::checked::Reason;
 use crate::child::end_within;
+use crate::reader::Problem;
 
 /// Longest run of a package client, and how often it is said that it still runs.
 const CLIENT_LIMIT: Duration = Duration::from_secs(180);
@@ -42,7 +43,7 @@ impl Read for Download {
             let status = self.curl.wait()?;
             if !status.success() {
                 let reason = format!("curl failed ({status}): {}", said(&mut self.words));
-                return Err(io::Error::other(reason));
+                return Err(io::Error::other(Problem(reason)));
             }
         }
         Ok(read)

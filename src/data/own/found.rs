@@ -22,8 +22,8 @@ pub(super) fn in_header(kind: &str) -> impl Fn(io::Error) -> String {
 
 /// Why reading failed, as half a sentence: that of [`sentence`] where a reader gave one.
 pub(super) fn unread(error: &io::Error) -> String {
-    if let Some(Problem(words)) = error.get_ref().and_then(|error| error.downcast_ref()) {
-        return words.clone();
+    if let Some(words) = Problem::of(error) {
+        return words.to_owned();
     }
     match error.kind() {
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
