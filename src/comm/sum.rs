@@ -82,7 +82,9 @@ impl Exchanged {
             let sent: Vec<usize> = widths.iter().map(|width| mine * width).collect();
             let received: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * width).collect();
             group.all_to_all(&self.sent, &sent, &received, &mut self.received);
-            add_blocks(&mut self.received, width, &order, &add);
+            if width > 0 {
+                add_blocks(&mut self.received.chunks_exact_mut(width).collect::<Vec<_>>(), &order, &add);
+            }
             let total = root.first().map_or(&[][..], |root| &self.received[root * width..][..width]);
             group.all_gather(total, &widths, &mut self.total);
             sums.set_total(first..first + piece, &self.total);

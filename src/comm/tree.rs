@@ -113,12 +113,12 @@ pub fn additions(leaves: Leaves, parts: &[Node], wholes: &[Node]) -> (Vec<(usize
     (out, places)
 }
 
-/// Runs the additions (to, from) over blocks of `length` floats; `add` adds its second argument to its first.
-pub(crate) fn add_blocks(sums: &mut [f32], length: usize, order: &[(usize, usize)], add: impl Fn(&mut [f32], &[f32])) {
+/// Runs the additions (to, from) over blocks of as many floats; `add` adds its second argument to its first.
+pub(crate) fn add_blocks(blocks: &mut [&mut [f32]], order: &[(usize, usize)], add: impl Fn(&mut [f32], &[f32])) {
     for &(to, from) in order {
         // `to` is always smaller than `from`.
-        let (left, right) = sums.split_at_mut(from * length);
-        add(&mut left[to * length..][..length], &right[..length]);
+        let (left, right) = blocks.split_at_mut(from);
+        add(left[to], right[0]);
     }
 }
 

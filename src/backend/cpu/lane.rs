@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::physical::Physical;
 use super::plan::Plan;
 use super::simd::{Kernel, Simd};
-use super::vector_unit::VectorUnit;
 use crate::backend::task::Task;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::data::Sampler;
@@ -96,33 +95,97 @@ impl Lane {
         if self.average.is_empty() { &self.weights } else { &self.average }
     }
 
-    /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it. A loss that is not a number,
-    /// or infinite, breaks the lane instead.
-    pub(super) fn step(&mut self, unit: VectorUnit, step: u32, batch: usize, gradient: &[f32]) {
+    /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it: at most `pieces` updates, at least
+    /// one, which can run on a thread each. A loss that is not a number, or infinite, breaks the lane instead.
+    pub(super) fn step<'a>(&'a mut self, step: u32, batch: usize, gradient: &'a [f32], pieces: usize) -> Vec<Update<'a>> {
         let loss = gradient[self.mask.kept()] / batch as f32;
         self.progress.loss = loss;
         if !loss.is_finite() {
             self.progress.broken = Some(step);
-            return;
+            return Vec::new();
         }
-        unit.run(Update { lane: self, gradient, batch: batch as f32, step });
+        let Lane { weights, trained, average, velocity, squares, mask, rule, .. } = self;
+        let count = mask.kept();
+        let kept = if let Mask::Sparse { kept, .. } = mask { Some(&kept[..]) } else { None };
+        let gradient = &gradient[..count];
+        let whole = Update { rule, step, batch: batch as f32, kept, first: 0, weights, trained, average, velocity, squares, gradient };
+        whole.pieces(count.div_ceil(pieces).max(LEAST_PIECE))
     }
 }
 
-struct Update<'a> {
-    lane: &'a mut Lane,
-    gradient: &'a [f32],
-    batch: f32,
+/// Parameters whose addition or update is worth another thread: a whole number of cache lines.
+pub(super) const LEAST_PIECE: usize = 8_192;
+
+/// A step of some of a lane's kept parameters, one after the other.
+pub(super) struct Update<'a> {
+    rule: &'a Rule,
     step: u32,
+    /// Examples of the batch.
+    batch: f32,
+    /// The kept parameters' places in the network; none where all are kept.
+    kept: Option<&'a [u32]>,
+    /// The place in the network of the first of `weights`.
+    first: usize,
+    /// The network's weights from the first kept parameter to the last; as many of `average`, where there is one.
+    weights: &'a mut [f32],
+    /// The kept parameters' weights alone; empty where all are kept.
+    trained: &'a mut [f32],
+    average: &'a mut [f32],
+    velocity: &'a mut [f32],
+    squares: &'a mut [f32],
+    /// The summed gradient of the kept parameters.
+    gradient: &'a [f32],
+}
+
+impl<'a> Update<'a> {
+    /// Cuts the update into updates of `length` parameters each, at least one; the last has what is left.
+    fn pieces(self, length: usize) -> Vec<Update<'a>> {
+        let mut pieces = Vec::with_capacity(self.gradient.len() / length + 1);
+        let mut rest = self;
+        while rest.gradient.len() > length {
+            let piece;
+            [piece, rest] = rest.cut(length);
+            pieces.push(piece);
+        }
+        pieces.push(rest);
+        pieces
+    }
+
+    /// The update of the first `count` parameters, fewer than all, and that of the others.
+    fn cut(self, count: usize) -> [Update<'a>; 2] {
+        /// What lies before a place and what lies behind it; two times nothing where there is nothing.
+        fn halves<T>(all: &mut [T], place: usize) -> [&mut [T]; 2] {
+            all.split_at_mut(place.min(all.len())).into()
+        }
+        let place = self.kept.map_or(count, |kept| kept[count] as usize - self.first);
+        let [weights, weights_behind] = halves(self.weights, place);
+        let [average, average_behind] = halves(self.average, place);
+        let [trained, trained_behind] = halves(self.trained, count);
+        let [velocity, velocity_behind] = halves(self.velocity, count);
+        let [squares, squares_behind] = halves(self.squares, count);
+        let (gradient, gradient_behind) = self.gradient.split_at(count);
+        let behind = Update {
+            kept: self.kept.map(|kept| &kept[count..]),
+            first: self.first + place,
+            weights: weights_behind,
+            trained: trained_behind,
+            average: average_behind,
+            velocity: velocity_behind,
+            squares: squares_behind,
+            gradient: gradient_behind,
+            ..self
+        };
+        let kept = self.kept.map(|kept| &kept[..count]);
+        [Update { kept, weights, trained, average, velocity, squares, gradient, ..self }, behind]
+    }
 }
 
 impl Kernel for Update<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let Update { lane, gradient, batch, step } = self;
-        let Lane { weights, trained, average, velocity, squares, mask, rule, .. } = lane;
-        let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };
+        let Update { rule, step, batch, kept, first, weights, trained, average, velocity, squares, gradient } = self;
+        let values = if kept.is_some() { &mut *trained } else { &mut *weights };
         let gradient = &gradient[..values.len()];
         let state = State { weights: values, velocity, squares };
         // Where the divisor is a power of two, multiplying by its reciprocal gives the same bits in a fraction of the time.
@@ -131,15 +194,14 @@ impl Kernel for Update<'_> {
         } else {
             decayed(rule, step, state, |index| gradient[index] / batch);
         }
-        if let Mask::Sparse { kept, .. } = mask {
-            kept.iter().zip(trained.iter()).for_each(|(&index, &value)| weights[index as usize] = value);
+        let trained = kept.map(|kept| kept.iter().map(|&index| index as usize - first).zip(trained.iter()));
+        if let Some(trained) = trained.clone() {
+            trained.for_each(|(place, &value)| weights[place] = value);
         }
         if let Some(share) = rule.share_of_average() {
-            match mask {
-                Mask::Dense(_) => average.iter_mut().zip(weights.iter()).for_each(|(a, &w)| Rule::average(share, a, w)),
-                Mask::Sparse { kept, .. } => {
-                    kept.iter().zip(trained.iter()).for_each(|(&index, &w)| Rule::average(share, &mut average[index as usize], w));
-                }
+            match trained {
+                None => average.iter_mut().zip(weights.iter()).for_each(|(a, &w)| Rule::average(share, a, w)),
+                Some(trained) => trained.for_each(|(place, &w)| Rule::average(share, &mut average[place], w)),
             }
         }
     }
@@ -182,6 +244,59 @@ fn update(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize, f32) ->
             let adam = rule.adam(step);
             for (index, ((w, a), s)) in weights.iter_mut().zip(velocity).zip(squares).enumerate() {
                 adam.update(w, a, s, gradient(index, *w));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::vector_unit::VectorUnit;
+    use crate::optimizer::Schedule;
+
+    const PARAMETERS: usize = 200;
+
+    /// What a lane keeps of each parameter, after an update in pieces of `length` parameters.
+    fn updated(rule: &Rule, kept: Option<&[u32]>, length: usize) -> [Vec<f32>; 5] {
+        let values = |seed: usize, count: usize| (0..count).map(|index| ((seed + index) as f32 * 0.7).sin().abs()).collect::<Vec<f32>>();
+        let count = kept.map_or(PARAMETERS, <[u32]>::len);
+        let numbers = |seed, needed| values(seed, if needed { count } else { 0 });
+        let (mut weights, mut trained) = (values(1, PARAMETERS), numbers(2, kept.is_some()));
+        let mut average = values(3, if rule.average_decay.is_some() { PARAMETERS } else { 0 });
+        let kept_numbers = rule.optimizer.kept_numbers();
+        let (mut velocity, mut squares) = (numbers(4, kept_numbers > 0), numbers(5, kept_numbers > 1));
+        let whole = Update {
+            rule,
+            step: 3,
+            batch: 6.0,
+            kept,
+            first: 0,
+            weights: &mut weights,
+            trained: &mut trained,
+            average: &mut average,
+            velocity: &mut velocity,
+            squares: &mut squares,
+            gradient: &values(6, count),
+        };
+        let pieces = whole.pieces(length);
+        assert_eq!(pieces.len(), count.div_ceil(length).max(1));
+        pieces.into_iter().for_each(|piece| VectorUnit::best().run(piece));
+        [weights, trained, average, velocity, squares]
+    }
+
+    #[test]
+    fn an_update_in_pieces_is_the_update() {
+        let some: Vec<u32> = (0..PARAMETERS as u32).filter(|index| index % 7 < 3).collect();
+        for optimizer in OptimizerName::ALL {
+            for average_decay in [None, Some(0.9)] {
+                let rule = Rule { momentum: 0.9, weight_decay: 0.01, average_decay, ..Rule::plain(optimizer, Schedule::constant(0.1)) };
+                for kept in [None, Some(&some[..]), Some(&[5]), Some(&[])] {
+                    let whole = updated(&rule, kept, PARAMETERS);
+                    for length in [1, 16, 33, 86] {
+                        assert_eq!(updated(&rule, kept, length), whole, "{optimizer:?}, {length}");
+                    }
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use super::backend::CpuBackend;
 use super::job::{Derivative, Job, Selection};
 use super::sums::{PackedSums, add_on, length, split};
 use crate::Result;
-use crate::comm::{Leaves, additions};
+use crate::comm::{Leaves, add_blocks, additions};
 
 impl CpuBackend<'_> {
     /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
@@ -30,7 +30,8 @@ impl CpuBackend<'_> {
         let wholes = leaves.nodes(leaves.slice(rank, ranks));
         let examples = wholes.iter().map(|&node| leaves.under(node).len()).sum::<usize>() * leaves.examples(0).len();
         let threads = self.threads.sharing(jobs.iter().map(|job| job.plan.work * examples as f64).sum());
-        let parts = split(leaves, &wholes, threads.div_ceil(jobs.len().max(1)));
+        let share = threads.div_ceil(jobs.len().max(1));
+        let parts = split(leaves, &wholes, share);
         self.sums.shape(jobs.len(), parts.len(), length(jobs.iter().map(|job| job.mask)));
 
         let version = self.versions(jobs.len());
@@ -44,7 +45,8 @@ impl CpuBackend<'_> {
         self.vote()?;
         let (order, places) = additions(leaves, &parts, &wholes);
         let unit = self.threads.context.unit;
-        self.threads.each_of(threads, self.sums.jobs().collect(), |_, _, mut sums| sums.add(unit, &order));
+        let sums = self.sums.jobs().flat_map(|sums| sums.pieces(share)).collect();
+        self.threads.each_of(threads, sums, |_, _, mut piece| add_blocks(&mut piece, &order, add_on(unit)));
 
         if ranks > 1 {
             let mut packed = PackedSums::new(&mut self.sums, &places, jobs.iter().map(|job| job.mask));

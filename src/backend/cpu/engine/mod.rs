@@ -7,6 +7,7 @@ mod job;
 mod squares;
 mod steps;
 mod sums;
+mod team;
 mod threads;
 
 pub use backend::{Cpu, CpuBackend, SHARING};

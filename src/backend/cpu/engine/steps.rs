@@ -26,7 +26,7 @@ impl CpuBackend<'_> {
                 }
                 let job = Job::of_lane(lane, step, batch);
                 context.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
-                lane.step(unit, step, batch, sum);
+                lane.step(step, batch, sum, 1).into_iter().for_each(|update| unit.run(update));
             }
         });
         self.vote()
@@ -39,9 +39,12 @@ impl CpuBackend<'_> {
         self.gradients(&jobs, leaves)?;
         drop(jobs);
         let (unit, sums) = (self.threads.context.unit, &self.sums);
-        self.threads.each(lanes.iter_mut().enumerate().collect(), |_, _, (index, lane)| {
-            lane.step(unit, step, batch, sums.total(index, lane.mask.kept()));
+        let pieces = self.threads.count().div_ceil(lanes.len().max(1));
+        let updates = lanes.iter_mut().enumerate().flat_map(|(index, lane)| {
+            let sum = sums.total(index, lane.mask.kept());
+            lane.step(step, batch, sum, pieces)
         });
+        self.threads.each(updates.collect(), |_, _, update| unit.run(update));
         Ok(())
     }
 }

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use crate::backend::cpu::dense::LOGITS;
 use crate::backend::cpu::floats::Floats;
+use crate::backend::cpu::lane::LEAST_PIECE;
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::backend::cpu::vector_unit::VectorUnit;
-use crate::comm::{Leaves, Node, NodeSums, add_blocks};
+use crate::comm::{Leaves, Node, NodeSums};
 use crate::pruning::Mask;
 
 /// Floats from one gradient of kept parameters to the next: room for the largest with its loss, or with what `collect` writes behind it,
@@ -115,9 +116,14 @@ impl<'a> Parts<'a> {
         self.floats.chunks_exact_mut(self.length)
     }
 
-    /// Runs the additions (to, from) of parts.
-    pub(super) fn add(&mut self, unit: VectorUnit, order: &[(usize, usize)]) {
-        add_blocks(self.floats, self.length, order, add_on(unit));
+    /// At most `count` pieces of the columns, at least one: of each piece `[part][width]`.
+    pub(super) fn pieces(self, count: usize) -> Vec<Vec<&'a mut [f32]>> {
+        let width = self.length.div_ceil(count).max(LEAST_PIECE);
+        let mut pieces: Vec<_> = (0..self.length.div_ceil(width)).map(|_| Vec::new()).collect();
+        for part in self.parts() {
+            pieces.iter_mut().zip(part.chunks_mut(width)).for_each(|(piece, columns)| piece.push(columns));
+        }
+        pieces
     }
 }
 

@@ -3,18 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::context::{Context, Seat};
+use super::team::Team;
 use crate::backend::cpu::worker::Worker;
 use crate::comm::Leaves;
 
-/// Multiply-adds that are worth sharing among threads. At three quarters of this number (a dense Simple-CNN at batch size 2), two threads were
-/// faster than one in some measurements and slower in others. Bits do not depend on this number.
-const SHARED_WORK: f64 = 16e6;
+/// Multiply-adds that are worth sharing among threads. Bits do not depend on this number.
+const SHARED_WORK: f64 = 4e6;
 
 /// The threads, with what all of them read.
 pub(super) struct Threads<'a> {
     pub context: Context<'a>,
-    /// The threads besides the calling one; none for one thread.
-    pool: Option<rayon::ThreadPool>,
+    /// The threads besides the calling one.
+    team: Team,
     /// One a thread.
     seats: Vec<Mutex<Seat>>,
 }
@@ -29,8 +29,8 @@ impl<'a> Threads<'a> {
             indices: Vec::new(),
         };
         Threads {
-            // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
-            pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
+            // Fewer threads than that (no more are to be had) are no reason to stop: any number gives the same bits.
+            team: Team::new(threads.saturating_sub(1)),
             seats: (0..threads.max(1)).map(|_| Mutex::new(seat())).collect(),
             context,
         }
@@ -48,12 +48,12 @@ impl<'a> Threads<'a> {
 
     /// Gives every item to some thread. The calling one takes items from the start, the others as soon as they are awake: so little work is
     /// not slower on many threads than on one.
-    pub(super) fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
+    pub(super) fn each<T: Send>(&mut self, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
         self.each_of(self.seats.len(), items, work);
     }
 
     /// Runs `work` on each item as [`Threads::each`] does, on `threads` threads at most.
-    pub(super) fn each_of<T: Send>(&self, threads: usize, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
+    pub(super) fn each_of<T: Send>(&mut self, threads: usize, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
         let (context, seats) = (&self.context, &self.seats);
         let others = threads.min(items.len()).saturating_sub(1);
         let queue = Mutex::new(items.into_iter());
@@ -64,13 +64,6 @@ impl<'a> Threads<'a> {
                 work(context, seat, item);
             }
         };
-        match &self.pool {
-            Some(pool) if others > 0 => pool.in_place_scope(|scope| {
-                let take = &take;
-                (1..=others).for_each(|index| scope.spawn(move |_| take(index)));
-                take(0);
-            }),
-            _ => take(0),
-        }
+        self.team.run(others, &take);
     }
 }
