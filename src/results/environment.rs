@@ -29,7 +29,7 @@ attributes! {
         threads: u32 = "threads a rank; of merged parts the most" => most,
         host: String = "name of rank 0's host" => distinct,
         device: String = "what trained" => distinct,
-        data_digest: String = "SHA-256 of the data files, hexadecimal" => the_first,
+        data_digest: String = "SHA-256 of all pixels and labels as they are split, hexadecimal" => the_first,
         started: String = "start of the study, ISO 8601 in UTC" => least,
         finished: String = "when the last cell so far was finished, ISO 8601 in UTC" => most;
         /// Every start of the study, in order of time; none of a file by a program that did not record them.

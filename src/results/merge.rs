@@ -6,14 +6,14 @@ use super::Results;
 use super::attributes::Attributes;
 use crate::records::{Cell, Confirmation, Trial, all_finished, keep_wanted};
 use crate::search::Search;
-use crate::settings::{self, MOST_TRIALS, Study, contradictions};
+use crate::settings::{self, DeviceName, MOST_TRIALS, Study, contradictions};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, or different trials of them, each with its file's name: the cells of all
 /// by batch size, then sparsity; the configuration of the first with the batch sizes, sparsities and trials of all; the environments' distinct texts
-/// beside each other. A race is one race of all trials of a cell, as in a run that measures them all.
-/// Parts may have been run on other devices, threads and ranks. The order of the parts decides only whose device,
-/// threads, lanes and times of `[execution]` the merged configuration has.
+/// beside each other. A race is one race of all trials of a cell, as in a run that measures them all. Parts may have been run on other devices,
+/// threads and ranks: the merged configuration's device is `auto` where theirs differ. The order of the parts decides only whose threads, lanes and
+/// times of `[execution]` it has.
 ///
 /// # Errors
 /// [`Error::Results`] naming the part that does not fit: it is of another configuration (the differing keys are named) or of other data,
@@ -37,6 +37,9 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
             return Err(refuse(&path, problem));
         }
         study.join(&theirs);
+        if theirs.execution.device != study.execution.device {
+            study.execution.device = DeviceName::Auto;
+        }
         if study.grid.trials > MOST_TRIALS {
             let (trials, mine) = (study.trials(), theirs.trials());
             let problem = format!(

@@ -25,8 +25,7 @@ section! {
         /// Groups of so many ranks share the trials.
         data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0").see("gpu.md#several-gpus"),
         /// How the CPU computes convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow, forward, and those of 3 × 3 and stride 1, forward and
-        /// backward. The configuration that a result keeps leaves `direct` out, so that results of dps 0.2, which had no other default, go on by
-        /// direct ones.
+        /// backward. A result file without this key means `direct`, as files of dps 0.2 do.
         #[serde(skip_serializing_if = "Convolutions::is_direct")]
         convolutions: Convolutions = Convolutions::Winograd => name().see("performance.md#winograds-formula"),
         /// What multiplies matrices on a GPU.
@@ -78,10 +77,10 @@ names! {
 names! {
     /// How the CPU computes some convolutions of 5 × 5 and of 3 × 3.
     Convolutions {
-        /// Of 5 × 5 each sum term by term; of 3 × 3 by Winograd's formula with 16 multiplications for 36.
+        /// 5 × 5 term by term, 3 × 3 by Winograd's formula in small tiles (2 × 2 outputs).
         Direct = "direct",
-        /// By Winograd's formula, of 5 × 5 with 48 multiplications for 200, of 3 × 3 with 36 for 144 on maps of 16 × 16, 32 × 32 and 64 × 64, rounded
-        /// otherwise, unless a mask removes most of a layer's weights.
+        /// 5 × 5 by Winograd's formula too, and 3 × 3 in larger tiles on maps of 16 × 16, 32 × 32 and 64 × 64, rounded otherwise, unless a mask
+        /// removes most of a layer's weights.
         Winograd = "winograd",
     }
 }

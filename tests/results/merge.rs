@@ -47,7 +47,8 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     let whole = study.measure(train(), "whole.h5", &[]);
     let a = study.measure(train(), "a.h5", &["--batch-size", "37", "--threads", "1"]);
     let b = study.measure(train(), "b.h5", &["--batch-size", "2", "--sparsity", "0.9", "--threads", "2"]);
-    let c = study.measure(train(), "c.h5", &["--sparsity", "0"]);
+    // Another device than that of the others, and the first part below.
+    let c = study.measure(train(), "c.h5", &["--sparsity", "0", "--device", "cpu"]);
     let output = study.at("folder/all.h5");
 
     // These two files lack one cell, and share another.

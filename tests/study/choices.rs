@@ -1,4 +1,4 @@
-//! Keys for what the paper and its authors' public code do differently, or leave open (docs/paper.md), seen in the records of the program.
+//! Keys for what the paper and its authors' public code do differently, or leave open (docs/choices.md), seen in the records of the program.
 
 use crate::support::study::{Study, train};
 use dps::records::{Cell, Status, Trial};

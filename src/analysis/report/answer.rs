@@ -168,11 +168,12 @@ fn cost_of_sparsity(fits: &[&Fitted]) -> String {
             format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {ratios}{trend}.")
         }
         None => {
-            let why = match dense.is_some() && sparse.next().is_some() {
-                true => "no sparse network has a result at a batch size of the dense one",
-                false => "no sparse network is fitted beside the dense one",
+            let why = match (dense.is_some(), sparse.next().is_some()) {
+                (true, true) => "no sparse network has a result at a batch size of the dense one",
+                (true, false) => "it has no fit of a sparse network",
+                (false, _) => "it has no fit of the dense network",
             };
-            format!("What sparsity costs in steps is not known: {why}.")
+            format!("What sparsity costs in steps this study alone does not say: {why}.")
         }
     }
 }

@@ -13,7 +13,7 @@ use dps::readable::{count, duration, shell_path, some};
 use dps::results::Results;
 use dps::storage::open_regular;
 use dps::streams::out;
-use dps::{Error, Result, exit, results, settings, signals, study};
+use dps::{Error, Result, data, exit, results, settings, signals, study};
 
 use crate::plan::bound;
 use crate::study::{Prepared, fail, load, measure, observer, prepare};
@@ -143,7 +143,8 @@ fn publish(
     results::publish(&output, proposal.text.as_bytes())?;
     if !arguments.shown.quiet {
         let (summary, file, picture, named) = (&proposal.summary, output.display(), picture.display(), shell_path(&output));
-        out(&format!("{summary}\nProposal: {file}\nFigure:   {picture}\nNext:     dps-train {named} --plan\n"));
+        let data = data::folder_option(&arguments.data.folder);
+        out(&format!("{summary}\nProposal: {file}\nFigure:   {picture}\nNext:     dps-train {named} --plan{data}\n"));
     }
     Ok(())
 }

@@ -148,8 +148,8 @@ impl Patience {
 
     /// Waits until `look` finds something: looks again and again at first, then sleeps until the thread is unparked.
     ///
-    /// Looking keeps a processor busy. Where others want it, as on a machine with more threads than processors, that makes them and so the wait itself
-    /// longer; so after a long wait the next one looks half as long, and after a short one as long as ever.
+    /// Looking keeps a processor busy. Where others want it, as on a machine with more threads than processors, that makes them and so the wait
+    /// itself longer; so after a long wait the next one looks half as long, and after a short one as long as ever.
     fn wait<T>(&mut self, look: impl Fn() -> Option<T>) -> T {
         let begun = Instant::now();
         let found = loop {
