@@ -19,6 +19,9 @@ const SIMULATIONS: u64 = 100;
 /// By how much, in percent, shares of the page may be off for how few simulations they are of: three of their standard deviations.
 const PAGE_MARGIN: f64 = 2.7;
 
+/// The share of simulations that may lack an interval, at most.
+const MISSING: f64 = 0.1;
+
 /// c1 and c2 of the simulated dense network, and how many times those of it the sparse one has.
 pub const DENSE: (f64, f64) = (20_000.0, 150.0);
 const SPARSE: (f64, f64) = (1.7, 2.0);
@@ -163,12 +166,18 @@ fn said(name: &str, situation: &str) -> (f64, f64) {
 }
 
 /// Names and the shares of the simulations in which the intervals held the truth. No interval excludes nothing: the ratio of two critical batch sizes
-/// that no floor bounds.
+/// that no floor bounds. Of few simulations there may be none.
 fn shares(simulations: Vec<Vec<Known>>) -> Vec<(&'static str, f64)> {
     let count = simulations.len() as f64;
     let holds = |(_, estimate, truth): &Known| estimate.holds(*truth) || estimate.low.is_nan();
-    let share = |place: usize| simulations.iter().filter(|known| holds(&known[place])).count() as f64 / count;
-    simulations[0].iter().enumerate().map(|(place, known)| (known.0, share(place))).collect()
+    let share =
+        |place: usize, counted: &dyn Fn(&Known) -> bool| simulations.iter().filter(|known| counted(&known[place])).count() as f64 / count;
+    let of = |(place, known): (usize, &Known)| {
+        let missing = share(place, &|known| known.1.low.is_nan());
+        assert!(missing <= MISSING, "{}: {missing} of the simulations have no interval", known.0);
+        (known.0, share(place, &holds))
+    };
+    simulations[0].iter().enumerate().map(of).collect()
 }
 
 /// Of intervals of Student's t: exponents of power laws, means over trials, and products of two such means.
