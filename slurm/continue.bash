@@ -9,23 +9,32 @@
 # The signal before the time limit comes with --signal=B:USR1@120. B: sends it to this shell alone, and the shell passes it on to the
 # launcher: without B: it would reach the tasks of srun, but not those of mpirun, which is no step of Slurm's on the job's first node.
 
+. "$(dirname "${BASH_SOURCE[0]}")/options.bash"
+
 signal=
 signals=0
 launched=
-trap 'signal=${signal:-USR1} signals=$((signals + 1))' USR1
+warning=
+trap 'signal=${signal:-USR1} signals=$((signals + 1)); pass_warning' USR1
 # Cancelled, preempted or at its time limit: Slurm says itself what becomes of the job, so it is not requeued from here.
 trap 'signal=TERM signals=$((signals + 1)); end_ranks' TERM
 end_ranks() { [ -z "$launched" ] || kill -TERM "$launched" 2>/dev/null || true; }
 # Open MPI's mpirun hangs on a signal that comes while its ranks are being started, so the warning waits until the study is being worked on.
 # Where that does not happen, mpirun hangs already (it may when a rank was lost), and would do so until the time limit.
-warn() { # OUTPUT
+warn() {
   local waited=0
-  until "$dps_train" status --json "$1" | grep -q '"state":"running"'; do
+  until "$dps_train" status --json "$output" | grep -q '"state":"running"'; do
     [ $((waited += 1)) -le 45 ] || kill -KILL "$launched"
     kill -0 "$launched" && sleep 1 || return
   done
   while kill -USR1 "$launched"; do sleep 10; done
 } 2>/dev/null
+pass_warning() {
+  if [[ -n $launched && $signal = USR1 && -z $warning ]]; then
+    warn &
+    warning=$!
+  fi
+}
 
 dps_train=${DPS_TRAIN:-dps-train}
 read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
@@ -45,7 +54,8 @@ put_count() { # NUMBER FILE
 
 # run_and_continue OUTPUT CONFIG [OPTION…]: measures CONFIG into OUTPUT and ends the job with the program's exit code, or requeues it.
 run_and_continue() {
-  local output=$1 code=0 before after stalls=0 counter word
+  output=$1
+  local code=0 before after stalls=0 counter word
   shift
   for word; do
     if [ "$word" = --fresh ]; then
@@ -68,12 +78,9 @@ run_and_continue() {
     launched=$!
     # A signal that comes between the fork and the line above finds nobody to be passed on to.
     [ "$signal" != TERM ] || end_ranks
-    local seen warning=
+    pass_warning
+    local seen
     while true; do
-      if [ "$signal" = USR1 ] && [ -z "$warning" ]; then
-        warn "$output" &
-        warning=$!
-      fi
       seen=$signals
       # A trapped signal ends wait; the study takes a moment longer.
       wait "$launched"
@@ -105,13 +112,14 @@ run_and_continue() {
   else
     rm -f "$counter"
   fi
-  if [ "$stalls" -ge "${DPS_STALLS:-3}" ]; then
+  if [ "$stalls" -ge "$DPS_STALLS" ]; then
     local advice="look at the log above"
     [ "$code" -ne 75 ] || advice="give the job more time than a first step takes"
     echo "given up: ended $stalls times in a row without progress ($after), with exit code $code at last; $advice, and submit it again" >&2
     exit "$code"
   fi
-  echo "$(date -u +%FT%TZ) requeued after exit code $code at: $after"
-  scontrol requeue "$SLURM_JOB_ID" || exit "$code"
+  # Slurm may end this shell before scontrol has answered.
+  echo "$(date -u +%FT%TZ) to be requeued after exit code $code at: $after"
+  scontrol requeue "$SLURM_JOB_ID" || echo "scontrol could not have the job requeued, for the reason above: submit it again to go on" >&2
   exit "$code"
 }

@@ -40,10 +40,12 @@ fn run(folder: &Path, script: &str, words: &[&str], environment: &[(&str, &str)]
 fn what_would_fail_in_the_queue_is_not_submitted() {
     let folder = folder();
     let folder = folder.path();
-    for option in ["--batch-size=2", "-ox.h5", "--fresh"] {
+    for option in ["--batch-size=2", "-ox.h5", "-qo", "--fresh", "--help", "-V"] {
         let (code, said) = run(folder, "submit.sh", &["small.toml", option], &[]);
         assert!(code == 2 && said.contains(option), "{said}");
     }
+    let (code, said) = run(folder, "submit.sh", &["small.toml"], &[("DPS_STALLS", "three")]);
+    assert!(code == 2 && said.contains("expected DPS_STALLS to be a whole number"), "{said}");
     let (code, said) = run(folder, "submit.sh", &["--time=1:00", "small.toml"], &[]);
     assert!(code == 2 && said.contains("found --time=1:00; -- goes between"), "{said}");
     fs::create_dir(folder.join("results")).unwrap();
@@ -84,7 +86,7 @@ fn the_report_names_cells_with_fewer_trials_than_the_study() {
     measure("37", "0", "3");
     let (code, said) = report("3");
     assert_eq!((code, said.matches("not measured: ").count()), (1, 3), "{said}");
-    assert!(said.contains("2 cells from 2 files, incomplete") && !said.contains("batch size 37, sparsity 0\n"), "{said}");
+    assert!(said.contains("2 cells from 2 files, incomplete") && !said.contains("batch size 37, sparsity 0;"), "{said}");
     assert!(folder.join("all-report/index.html").exists());
     for batch in ["2", "37"] {
         measure(batch, "0", "3");
