@@ -84,5 +84,4 @@ box=$(buildah from --pull-never localhost/dps-cuda) || exit 1
 for library in NVRTC cuBLAS NCCL; do check "its doctor finds $library" doctor in_chroot "^$library +[0-9].*/usr/local/lib/nvidia"; done
 buildah rm "$box" >/dev/null
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+finish

@@ -55,5 +55,4 @@ check "HDF5, Open MPI and dps are built" inside packaging/prefix.sh $home/prefix
 check "the doctor finds the new Open MPI" doctor inside '^MPI +Open MPI v4.1.4'
 check "a study on two ranks, and its report" ranks inside configs tests/fixtures/data
 
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+finish

@@ -11,9 +11,8 @@ folder=$(mkdir -p "${1:?usage: run.sh FOLDER}" && cd "$1" && pwd) || exit 2
 cd "$here/../.." || exit 2
 work=$(mktemp -d /tmp/dps-mpi.XXXX)
 source "$here/../checks/check.bash"
-tear_down() { if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi; }
-trap tear_down EXIT
-trap 'failed=$((failed + 1)); exit 1' INT TERM
+trap 'clean "$work"' EXIT
+trap 'exit 1' INT TERM
 
 install() { # NAME VERSION: a wheel of PyPI, in a folder of its own.
   local at=$folder/mpi-$1
@@ -87,5 +86,4 @@ for program in "${mpis[@]}"; do
     if [ "$program" != "$launcher" ]; then check "$program by the mpirun of $launcher" measures_or_refuses "$program" "$launcher"; fi
   done
 done
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -6,6 +6,8 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../checks/check.bash"
+need_root
 programs=$(cd "${1:?usage: run.sh FOLDER_OF_PROGRAMS}" && pwd) || exit 2
 for needed in "$programs/dps-train" "$programs/dps-report" ip nsenter /usr/sbin/sshd slurmctld slurmd munged mpirun python3; do
   if ! command -v "$needed" >/dev/null; then
@@ -15,25 +17,15 @@ for needed in "$programs/dps-train" "$programs/dps-report" ip nsenter /usr/sbin/
 done
 
 work=$(mktemp -d /tmp/dps-nodes.XXXX)
-source "$here/../checks/check.bash"
 tear_down() {
   on n1 "$here/../slurm/down.sh" "$work/c" 2>/dev/null
   "$here/down.sh" "$work/nodes"
-  if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi
+  clean "$work"
 }
 trap tear_down EXIT
-trap 'failed=$((failed + 1)); exit 1' INT TERM
+trap 'exit 1' INT TERM
 
-within() { # SECONDS COMMAND…: until the command succeeds.
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.1
-  done
-}
 on() { nsenter --target "$(cat "$work/nodes/$1.pid")" --all --wd="$work" -- "${@:2}"; }
-said() { grep -q -- "$2" "$1" 2>/dev/null; }
 train() { "$programs/dps-train" "$@"; }
 status_says() { said <(train status "$1") "$2"; }
 # All cells are measured, with the same records: merge refuses others.
@@ -48,7 +40,7 @@ cd "$work" || exit 2
 python3 "$here/../slurm/make_study.py" "$work" || exit 1
 sed -i 's/^max_steps = .*/max_steps = 1600/' small.toml
 study=("$programs/dps-train" small.toml --data data --quiet --output)
-"${study[@]}" whole.h5 2>whole.log || exit 1
+logged whole.log "${study[@]}" whole.h5
 
 ssh="ssh -F $work/nodes/ssh"
 mpirun=(mpirun --mca plm_rsh_agent "$ssh" --bind-to none -n 4)
@@ -86,9 +78,7 @@ echo "== Slurm"
 "$here/down.sh" "$work/nodes" n2 && "$here/up.sh" "$work/nodes" n2 || exit 1
 "$here/../slurm/up.sh" "$work/c" 4 "$work/nodes" n1 n2 || exit 1
 export SLURM_CONF=$work/c/slurm.conf DPS_TRAIN=$programs/dps-train DPS_SLURM=$here/../../slurm
-field() { on n1 scontrol show job "$1" 2>/dev/null | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1; }
-is() { [ "$(field "$1" "$2")" = "$3" ]; }
-at_least() { local value; value=$(field "$1" "$2"); [ -n "$value" ] && [ "$value" -ge "$3" ]; }
+controller=(on n1)
 submit() { # LAUNCHER NAME
   on n1 env DPS_LAUNCH="$1" sbatch --parsable --nodes=2 --ntasks-per-node=2 --time=10 --output="$2.log" "$DPS_SLURM/cell.sbatch" "$2.h5" "${study[@]:1:4}"
 }
@@ -109,5 +99,4 @@ check "the job completes" within 300 is "$job" JobState COMPLETED
 check "from where it was" said <(train status --json lost.h5) '"restarts":1'
 check "its records are the same (Slurm)" same lost.h5
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -6,6 +6,8 @@
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/../checks/check.bash"
+need_root
 programs=$(cd "${1:?usage: run.sh FOLDER_OF_PROGRAMS}" && pwd) || exit 2
 for needed in "$programs/dps-train" "$programs/dps-report" slurmctld slurmd munged mpirun python3; do
   if ! command -v "$needed" >/dev/null; then
@@ -15,27 +17,13 @@ for needed in "$programs/dps-train" "$programs/dps-report" slurmctld slurmd mung
 done
 
 work=$(mktemp -d /tmp/dps-slurm.XXXX)
-source "$here/../checks/check.bash"
 tear_down() {
   "$here/down.sh" "$work/c"
-  if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi
+  clean "$work"
 }
 trap tear_down EXIT
-trap 'failed=$((failed + 1)); exit 1' INT TERM
+trap 'exit 1' INT TERM
 
-within() { # SECONDS COMMAND…: until the command succeeds.
-  local end=$((SECONDS + $1))
-  shift
-  until "$@"; do
-    [ "$SECONDS" -lt "$end" ] || return 1
-    sleep 0.1
-  done
-}
-field() { scontrol show job "$1" 2>/dev/null | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1; }
-is() { [ "$(field "$1" "$2")" = "$3" ]; }
-at_least() { local value; value=$(field "$1" "$2"); [ -n "$value" ] && [ "$value" -ge "$3" ]; }
-said() { grep -q -- "$2" "$1" 2>/dev/null; }
-never_said() { ! said "$@"; }
 train() { "$DPS_TRAIN" "$@"; }
 # A study has taken steps that its checkpoint has; one of its cells is not finished.
 under_way() { [[ $(train status --progress "$1" 2>/dev/null) =~ step\ [1-9] ]]; }
@@ -50,7 +38,7 @@ cd "$work" || exit 2
 python3 "$here/make_study.py" "$work" || exit 1
 slurm=$here/../../slurm
 study=(small.toml --data data --quiet)
-train "${study[@]}" --output whole.h5 2>whole.log || exit 1
+logged whole.log train "${study[@]}" --output whole.h5
 
 # A study, one of whose tasks is warned of its time limit.
 submitted=$(DPS_RESULTS=a "$slurm/submit.sh" --ntasks-per-node=2 --time=5 -- "${study[@]}")
@@ -148,5 +136,4 @@ check "a wrong command line fails" within 30 is "$wrong" JobState FAILED
 check "with the program's exit code" is "$wrong" ExitCode 2:0
 check "and is not run again" is "$wrong" Restarts 0
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish
