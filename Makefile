@@ -13,6 +13,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROFILE ?= release
 PROGRAMS := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 TRAIN := $(PROGRAMS)/dps-train
+# By its own name in a recipe, make -n would run the whole recipe.
+make_after := $(MAKE)
 
 help: ## list what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-16s %s\n' "$$name" "$$words"; done
@@ -64,7 +66,7 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 tests/run.py
 	# Predictions take one core, and leave the other one to the stand-in.
-	$(MAKE) --no-print-directory -j2 gpu-cost test-double
+	$(make_after) --no-print-directory -j2 gpu-cost test-double
 
 test-double: setup nvrtc ## run the GPU back end's tests on the host, through a stand-in for CUDA, by the kernels' source and by their PTX
 	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"

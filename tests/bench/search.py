@@ -135,7 +135,7 @@ def main():
         network, batch, sparsity, _ = cell
 
         def study(name, ranges, first, count, points):
-            file = options.studies / f"{network}-{batch}-{sparsity}-{name}.h5"
+            file = options.studies / f"{network}-{batch}-{sparsity}-{name}-{count}-trials-{points}-points-{SEEDS}-seeds.h5"
             return Found(measure(options.programs, file, cell, ranges, first, count, points, SEEDS))
 
         base = study("base", SPACE, 0, trials, CANDIDATES)

@@ -4,7 +4,6 @@ Usage: starts.py PROGRAMS
 """
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ RANKS = [1, 2, 4, 8]
 
 
 def start(programs, ranks, folder):
-    """Seconds of one study, and the MB of the largest process that this script has started so far."""
+    """Seconds of one study, and the MB of its largest process: mpirun, or a rank that it has waited for."""
     output = os.path.join(folder, f"{time.time()}.h5")
     command = ["mpirun", "--oversubscribe", "-n", str(ranks), f"{programs}/dps-train", "configs/quickstart.toml", "--quiet", "-o", output]
     command += ["--threads", "1", "--batch-size", "256", "--sparsity", "0"]
@@ -24,8 +23,12 @@ def start(programs, ranks, folder):
         command += ["--set", setting]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
     began = time.monotonic()
-    subprocess.run(command, check=True, env={**os.environ, **root}, stdout=subprocess.DEVNULL)
-    return time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    process = subprocess.Popen(command, env={**os.environ, **root}, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return time.monotonic() - began, usage.ru_maxrss / 1024
 
 
 def main():
@@ -35,7 +38,7 @@ def main():
         for ranks in RANKS:
             starts = [start(programs, ranks, folder) for _ in range(ROUNDS)]
             seconds = statistics.median(seconds for seconds, _ in starts)
-            print(f"| {ranks} | {seconds:.2f} | {starts[-1][1]:.0f} |", flush=True)
+            print(f"| {ranks} | {seconds:.2f} | {max(memory for _, memory in starts):.0f} |", flush=True)
 
 
 main()
