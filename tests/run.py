@@ -52,6 +52,8 @@ def parts(name, path):
     """Gives (name, command) of each module of a program. The tests of a program without modules are dealt out to PARTS parts."""
     listed = subprocess.run([path, "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     tests = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
+    if not tests:
+        sys.exit(f"expected tests in {name}, found none: remove the program, or see why its tests are not compiled")
     if not all("::" in test for test in tests):
         return [(name, [path, "--exact", *tests[first::PARTS]]) for first in range(min(PARTS, len(tests)))]
     modules = sorted({test.partition("::")[0] for test in tests})
@@ -80,7 +82,7 @@ def main():
         tasks = {pool.submit(run, command): name for name, command in found}
         for task in as_completed(tasks):
             code, text, seconds, busy = task.result()
-            print(f"--- {tasks[task]}: {seconds:.1f} s, {busy:.1f} s of processors{text}", flush=True)
+            print(f"--- {tasks[task]}: {seconds:.1f} s, {busy:.1f} s of processors\n{text.lstrip()}", flush=True)
             if code != 0:
                 failed.append(tasks[task])
     for name in sorted(failed):

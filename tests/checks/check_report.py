@@ -67,14 +67,15 @@ def measured(folder):
 
 
 def check_critical(folder, points):
-    """The critical batch sizes of measured ends and of 20 % overhead follow from the cells and from c1 and c2 of the fits; returns how many were checked."""
+    """The critical batch sizes of measured ends and of 20 % overhead follow from the cells and from c1 and c2 of the fits; returns whose they are."""
     laws = {(fit["study"], fit["sparsity"]): (float(fit["c1"]), float(fit["c2"])) for fit in table(folder, "fits") if fit["c1"]}
-    checked = 0
+    checked = []
     for row in table(folder, "critical"):
         key = row["study"], row["sparsity"]
         if row["definition"] == "measured ends":
             expected = min(size * steps for size, steps in points[key].items()) / min(points[key].values())
         elif row["definition"] == "20 % overhead":
+            check(key in laws, f"{key}: a critical batch size of 20 % overhead, but no fit")
             (c1, c2), sizes = laws[key], list(points[key])
             expected = 0.2 * c1 / c2 + 1.2 * min(sizes) if c2 else float("inf")
             expected = expected if expected <= max(sizes) else float("inf")
@@ -82,14 +83,14 @@ def check_critical(folder, points):
             continue
         found = float(row["critical_batch_size"])
         check(found == expected or abs(found / expected - 1) < 1e-9, f"{key}, {row['definition']}: {found}, which should be {expected}")
-        checked += 1
+        checked.append(key)
     return checked
 
 
 def check_fits(folder, points):
     """No law c1/B + c2 of a fine grid is clearly nearer to the measured steps than the fit is, which is by the likelihood of the intervals between
-    evaluations; its deviation and the measured shift follow from the cells; returns how many fits were checked."""
-    checked = 0
+    evaluations; its deviation and the measured shift follow from the cells; returns whose fits were checked."""
+    checked = []
     intervals = {study["study"]: int(study["evaluate_every"]) for study in table(folder, "studies")}
     for fit in table(folder, "fits"):
         if not fit["c1"]:
@@ -120,7 +121,7 @@ def check_fits(folder, points):
         if fit["shift"]:
             shift = math.exp(sum(ratios) / len(ratios))
             check(abs(float(fit["shift"]) / shift - 1) < 1e-9, f"the shift of {name} is {fit['shift']}, and should be {shift}")
-        checked += 1
+        checked.append((fit["study"], fit["sparsity"]))
     return checked
 
 
@@ -160,7 +161,10 @@ def main():
         check(len((folder / f"{name}.md").read_text().splitlines()) == len(rows[name]) + 2, f"{name}.md has other rows than {name}.csv")
     points = measured(folder)
     critical, fits = check_critical(folder, points), check_fits(folder, points)
-    print(f"{folder}: {len(figures)} figures, {critical} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits ({fits} found again) and {len(rows['trials'])} trials are sound")
+    for key, sizes in points.items():
+        enough = len(sizes) < 3 or (key in fits and critical.count(key) >= 2)
+        check(enough, f"{key}: expected a fit and two critical batch sizes of its {len(sizes)} batch sizes, found fewer")
+    print(f"{folder}: {len(figures)} figures, {len(critical)} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits ({len(fits)} found again) and {len(rows['trials'])} trials are sound")
 
 
 main()

@@ -53,6 +53,7 @@ def contents(path):
                     found[f"{name}/{column}"] = values.tobytes() if hasattr(values, "tobytes") else repr(values)
 
     with h5py.File(path) as file:
+        visit("", file)
         file.visititems(visit)
     return found
 
