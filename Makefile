@@ -30,8 +30,9 @@ echo "mpirun -n 2 $(TRAIN) $(1)"
 mpirun "$${options[@]}" -n 2 $(TRAIN) $(1)
 endef
 
+# RESULTS=FOLDER puts the study there, in place of results.
 quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a minute or two
-	$(call on_two_ranks,configs/quickstart.toml)
+	$(call on_two_ranks,configs/quickstart.toml$(if $(RESULTS), --output $(RESULTS)/quickstart.h5))
 
 study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in less than an hour of two cores, and report it
 	$(call on_two_ranks,configs/study-small.toml)
