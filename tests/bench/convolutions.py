@@ -2,9 +2,9 @@
 
     convolutions.py FOLDER STUDIES [--seeds N]
 
-FOLDER has dps-train. STUDIES is the folder for the result files; what was measured there is not measured again. One point of the metaparameters, the best one
-of MNIST with Simple-CNN and Momentum at batch size 256, dense, is trained with N = 30 seeds to the goal error 0.02 with each value. Both run at once, a
-thread each on a core of its own, so that other programs slow both alike. Seeds are paired.
+FOLDER has dps-train. STUDIES is the folder for the result files; what was measured there is not measured again. One point of the metaparameters, the
+best one of MNIST with Simple-CNN and Momentum at batch size 256, dense, is trained with N = 30 seeds to the goal error 0.02 with each value. Both run
+at once, a thread each on a core of its own, so that other programs slow both alike. Seeds are paired.
 """
 
 import argparse

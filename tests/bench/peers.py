@@ -502,7 +502,8 @@ PART, WHOLE = 2_000, 40_000
 
 
 def cell(options, cores):
-    """A cell to K*, against a loop over its trials in PyTorch: each trial to its own goal, as in the authors' public code, and stopped as dps stops."""
+    """A cell to K*, against a loop over its trials in PyTorch: each trial to its own goal, as in the authors' public code, and stopped as dps
+    stops."""
     studies = Studies(options.folder, options.data)
     fixed = dict(goal=0.14, every=16, batch=64, sparsity=0.9, trials=16, scored=0, threads=len(cores))
     fixed |= dict(rate='{ min = 1e-4, max = 1.0, scale = "log" }', momentum='{ min = 0.9, max = 0.9999, scale = "reverse-log" }')

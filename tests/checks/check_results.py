@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks result files with h5py alone, independently of the program that wrote them: check_results.py [--self-test] FILE…
 
-Prints a line a file and exits with 0 where all are sound and each has a cell that reached the goal, or is of a study that was stopped before its first
-cell. Else it says what is wrong and exits with 1. --self-test also changes one column of the tables after the other, and sees that this is noticed."""
+Prints a line a file and exits with 0 where all are sound and each has a cell that reached the goal, or is of a study that was stopped before its
+first cell. Else it says what is wrong and exits with 1. --self-test also changes one column of the tables after the other, and sees that this is
+noticed."""
 
 import contextlib
 import math

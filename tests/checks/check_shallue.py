@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Reads data in the layout of Shallue et al. by the rules of their analysis: check_shallue.py FOLDER [RESULT.h5…] [--goal ERROR].
 
-Their rules: a workload's folder holds one folder a batch size, a study's one a trial, both named by whole numbers; only trials that are COMPLETE are read; the
-steps-to-result of a batch size are those of the first measurement, by step and then by trial, whose validation error is strictly below the goal.
+Their rules: a workload's folder holds one folder a batch size, a study's one a trial, both named by whole numbers; only trials that are COMPLETE are
+read; the steps-to-result of a batch size are those of the first measurement, by step and then by trial, whose validation error is strictly below the
+goal.
 
-Prints every workload's steps-to-result. Of an export of dps-report it checks that they, and the trials they belong to, are what the export says and, where
-result files are given, what these say; and that every trial is sound. Of other data, as their own, nothing is known to compare with: give a goal."""
+Prints every workload's steps-to-result. Of an export of dps-report it checks that they, and the trials they belong to, are what the export says and,
+where result files are given, what these say; and that every trial is sound. Of other data, as their own, nothing is known to compare with: give a
+goal."""
 
 import argparse
 import csv

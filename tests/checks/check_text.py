@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that links of pages lead to files and headings that are there, that text fits into a window, and that comments name their subjects.
+"""Checks that links of pages lead to files and headings that are there, that text fits into a window, that comments name their subjects, and that the
+version is one.
 
 Lines of pages and comments have at most 150 letters. Tables, code and what programs write into pages may be longer. A comment of the sources does not
 begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes", "What it is".
 """
 
+import ast
 import pathlib
 import re
 import subprocess
@@ -53,9 +55,19 @@ def text_of_page(lines):
             yield number, line
 
 
+def text_of_source(file, lines):
+    """The lines of Python's comments and docstrings, with their numbers."""
+    owners = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))]
+    texts = [node.body[0] for node in owners if ast.get_docstring(node)]
+    of_docstrings = {number for text in texts for number in range(text.lineno, text.end_lineno + 1)}
+    return ((number, line) for number, line in lines if number in of_docstrings or re.match(COMMENT[file.suffix], line))
+
+
 def long_lines(file):
     lines = enumerate(file.read_text().splitlines(), 1)
-    if file.suffix == ".md":
+    if file.suffix == ".py":
+        lines = text_of_source(file, lines)
+    elif file.suffix == ".md":
         lines = text_of_page(lines)
     else:
         lines = ((number, line) for number, line in lines if re.match(COMMENT[file.suffix], line))
@@ -80,6 +92,14 @@ def subjects(file):
         yield f"line {number}: a comment begins {' '.join(text.split()[:3])!r}, expected its subject; name what it speaks of"
 
 
+def versions():
+    """A sentence where the places that have the version of dps differ."""
+    places = {"Cargo.toml": r'^version = "(.*)"', "CITATION.cff": r"^version: (.*)", "examples/dps-results/dps_results/__init__.py": r'^__version__ = "(.*)"'}
+    found = {name: re.search(line, (ROOT / name).read_text(), re.MULTILINE).group(1) for name, line in places.items()}
+    if len(set(found.values())) > 1:
+        yield f"expected one version, found {', '.join(f'{version} in {name}' for name, version in found.items())}"
+
+
 def main():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     pages = [name for name in files if name.endswith(".md")]
@@ -88,6 +108,7 @@ def main():
     found += [f"{name}: {problem}" for name in texts for problem in long_lines(ROOT / name)]
     sources = [name for name in texts if name.startswith(NAMED) and COMMENT.get(pathlib.Path(name).suffix) == r"\s*//"]
     found += [f"{name}: {problem}" for name in sources for problem in subjects(ROOT / name)]
+    found += versions()
     links = sum((ROOT / page).read_text().count("](") for page in pages)
     if not links:
         found.append("expected links in the pages, found none: this check sees nothing")

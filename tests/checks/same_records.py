@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares the records of two builds of dps-train, bit for bit: small studies of several networks on MNIST, by each.
 
-A change of structure or speed may change no result. Each network is trained by both values of `execution.convolutions`. Everything in the result files is compared but times and places. With --files two result files
-are compared instead, whichever machines measured them.
+A change of structure or speed may change no result. Each network is trained by both values of `execution.convolutions`. Everything in the result
+files is compared but times and places. With --files two result files are compared instead, whichever machines measured them.
 """
 
 import argparse

@@ -13,10 +13,10 @@ every machine with this compiler. The kernels that are no layer's are counted by
 kernel is for: the update of the weights, the gathering of images, the mean over positions, the logits with their loss or margins, and the gradients
 of these and of pooled sums. None of a step's or an evaluation's is left out.
 
-How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's peak)
-for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its instructions,
-of its tensor cores or of its bytes, whichever is longest, with a range: 60 to 90 % of the issue slots, 4 to 6.4 cycles, 60 to 90 % of the
-memory's rate. That is a prediction. No GPU was asked.
+How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's
+peak) for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its
+instructions, of its tensor cores or of its bytes, whichever is longest, with a range: 60 to 90 % of the issue slots, 4 to 6.4 cycles, 60 to 90 % of
+the memory's rate. That is a prediction. No GPU was asked.
 
 It does not know conflicts in shared memory, misses of caches and what else only a GPU tells.
 
@@ -76,8 +76,8 @@ def kinds(lines):
 
 
 def shortest(lines, labels, start, end, loads=None, stores=None):
-    """The instructions of the shortest way from one to another, both included; of those with so many loads from memory and stores to it, where that is
-    said. A way through a function that is called is none: those are for rare numbers. Nothing where there is no way."""
+    """The instructions of the shortest way from one to another, both included; of those with so many loads from memory and stores to it, where that
+    is said. A way through a function that is called is none: those are for rare numbers. Nothing where there is no way."""
     before, ways = {}, [(1, start, 0, 0, None)]
     while ways:
         count, *at_once, last = heapq.heappop(ways)
@@ -138,8 +138,8 @@ class Turns:
         self.once = {name: kinds(shortest(lines[name], labels[name], 0, loops(lines[name], labels[name])[0][0]) or []) for name in OTHERS}
 
     def turn(self, name, loads, stores, elements=1):
-        """The instructions by which a thread computes an element: the shortest turn with so many loads and stores an element, of an innermost loop, which
-        is for so many elements at most."""
+        """The instructions by which a thread computes an element: the shortest turn with so many loads and stores an element, of an innermost loop,
+        which is for so many elements at most."""
         every = loops(self.lines[name], self.labels[name])
         inner = [loop for loop in every if not any(loop != other and loop[0] <= other[0] and other[1] <= loop[1] for other in every)]
         ways = [(many, shortest(self.lines[name], self.labels[name], *loop, many * loads, many * stores))

@@ -2,9 +2,10 @@
 """Rehearses the first contact with a GPU: rehearse.py KIT DOUBLE WORK. Prints a line a part, then "N passed, M failed".
 
 KIT is the folder that build.sh made, DOUBLE that of the stand-in for CUDA (tests/cuda-double/build.sh). WORK, which is made anew, becomes the root of
-a machine that has the kit, this Python with its libraries, the stand-in in place of NVIDIA's libraries, /proc and /dev, and nothing else: no compiler,
-MPI, HDF5 or network. Both plans run there, with less work, by the PTX that the kit's own NVRTC makes. Each part must pass, or be skipped because
-something is missing; both files of results must have all of them; and the kernels that the kit carries must be those that the program asks for.
+a machine that has the kit, this Python with its libraries, the stand-in in place of NVIDIA's libraries, /proc and /dev, and nothing else: no
+compiler, MPI, HDF5 or network. Both plans run there, with less work, by the PTX that the kit's own NVRTC makes. Each part must pass, or be skipped
+because something is missing; both files of results must have all of them; and the kernels that the kit carries must be those that the program asks
+for.
 """
 
 import json

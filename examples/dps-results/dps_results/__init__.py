@@ -23,6 +23,7 @@ import os
 from dataclasses import dataclass
 
 import h5py
+import numpy as np
 import pandas as pd
 
 try:
@@ -30,20 +31,38 @@ try:
 except ImportError:  # Python before 3.11
     import tomli as tomllib
 
-__all__ = ["Study", "fits", "open", "release", "together"]
+__version__ = "0.3.0"
+
+# `open` is left out: from dps_results import * would hide Python's own.
+__all__ = ["Study", "fits", "release", "together"]
 
 # Columns in which -1 says that there is no number.
-_OPTIONAL = {"steps_to_result", "best_trial", "best_row", "test_errors", "steps"}
+_OPTIONAL = {"steps_to_result", "best_trial", "best_row", "test_errors", "steps", "before_code"}
+_STATUS = h5py.enum_dtype({"complete": 0, "incomplete": 1, "infeasible": 2, "censored": 3}, "u1")
+_ENDING = h5py.enum_dtype({"first": 0, "finished": 1, "stopped": 2, "rank_lost": 3, "killed": 4, "failed": 5, "unknown": 6}, "u1")
+_CELL = [("cell", "u4"), ("batch_size", "u4"), ("sparsity", "f8")]
+# Columns of the tables that a file may lack.
+_LACKING = {
+    "confirmations": _CELL
+    + [("point", "u4"), ("number", "u4"), ("weight_seed", "u8"), ("order_seed", "u8"), ("status", _STATUS), ("steps", "i8"), ("steps_run", "u4")]
+    + [("evaluate_every", "u4"), ("parameters_kept", "u4"), ("mask_hash", "u8"), ("dead_layers", "u4"), ("seconds", "f8")]
+    + [("curve_start", "u8"), ("curve_length", "u4")],
+    "smoothness": [*_CELL, ("trial", "u4"), ("step", "u4")]
+    + [(name, "f8") for name in ("lipschitz", "loss", "gradient_norm", "squared_norms", "variance", "noise_scale")],
+    "starts": [("began", "u8"), ("number", "u4"), ("before", _ENDING), ("before_code", "i4"), ("ranks", "u4"), ("threads", "u4"), ("hosts", "u4")]
+    + [("host_names", "S256"), ("program", "S256")],
+}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Study:
     """A result file.
 
-    `name` is that of the file. `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
-    file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an evaluation belongs to, and
-    `smoothness` has no rows where nothing was measured. `confirmations` and `confirmation_curves` have none where no cell is confirmed. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every
-    cell of the grid is there.
+    `name` is that of the file. `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are
+    tables with the columns of the file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an
+    evaluation belongs to, and `smoothness` has no rows where nothing was measured. `confirmations` and `confirmation_curves` have none where no cell
+    is confirmed. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every cell of the grid
+    is there.
     """
 
     name: str
@@ -69,14 +88,18 @@ class Study:
         validation set; and `error_at_least`, the errors that were found over the whole set's examples, a bound below the error."""
         curves, examples = self.curves, self.workload["validation_examples"]
         bound = curves["errors"] / examples
-        return curves.assign(error=bound.where(curves["examples"] == examples), error_at_least=bound)
+        curves = curves.assign(error=bound.where(curves["examples"] == examples), error_at_least=bound)
+        told = {"error": "validation error, a fraction; missing where the evaluation stopped early", "error_at_least": "a bound below that error"}
+        curves.attrs = {"columns": self.curves.attrs["columns"] | told, "units": self.curves.attrs["units"] | dict.fromkeys(told, "1")}
+        return curves
 
     def steps_to_result(self):
         """K*, the fewest steps over a cell's trials, by batch size and sparsity; missing where no trial reached the goal."""
         return self.cells.pivot(index="batch_size", columns="sparsity", values="steps_to_result")
 
     def to_xarray(self):
-        """The columns of `cells` by batch size and sparsity, and those of `trials`, called `trial_…`, also by trial, as an xarray Dataset."""
+        """The columns of `cells` by batch size and sparsity, and those of `trials`, called `trial_…`, also by trial, as an xarray Dataset. It
+        has no hashes of masks, whose 64 bits a float cannot hold."""
         import xarray as xr
 
         def by(table, keys, prefix):
@@ -95,7 +118,7 @@ class Study:
             return found.rename({name: prefix + name for name in found.data_vars})
 
         cells = by(self.cells, ["batch_size", "sparsity"], "")
-        trials = by(self.trials.drop(columns="cell"), ["batch_size", "sparsity", "trial"], "trial_")
+        trials = by(self.trials.drop(columns=["cell", "mask_hash"]), ["batch_size", "sparsity", "trial"], "trial_")
         return xr.merge([cells.rename({"trials": "trial_count"}), trials], join="outer").assign_attrs(self.workload)
 
     def _of_column(self, what, name):
@@ -103,40 +126,46 @@ class Study:
 
 
 def open(path):
-    """Reads a result file of schema version 3."""
-    with h5py.File(path) as file:
-        if _value(file.attrs.get("schema")) != "dps-results":
-            raise ValueError(f"{path}: expected a result file of dps-train, found another HDF5 file")
-        version = int(file.attrs["schema_version"])
-        if version != 3:
-            raise ValueError(f"{path}: schema version {version}, where this package reads 3; read it with the program that wrote it")
-        cells, trials, curves = (_table(file[name]) for name in ("cells", "trials", "curves"))
-        for name, column in file["metaparameters"].items():
-            trials[name] = column[:]
-            trials.attrs["columns"][name] = _value(column.attrs["description"])
-            trials.attrs["units"][name] = _value(column.attrs.get("units", ""))
-        confirmations = _table(file["confirmations"]) if "confirmations" in file else pd.DataFrame()
-        # Evaluations of confirmations stand behind those of all trials.
-        behind = int(trials["curve_length"].sum())
-        of_confirmations = curves.iloc[behind:].reset_index(drop=True)
-        curves = _named(curves.iloc[:behind], trials, ("batch_size", "sparsity", "trial"))
-        if len(confirmations):
-            of_confirmations = _named(of_confirmations, confirmations, ("batch_size", "sparsity", "point", "number"))
-        smoothness = _table(file["smoothness"]) if "smoothness" in file else pd.DataFrame()
-        return Study(
-            name=os.path.splitext(os.path.basename(path))[0],
-            configuration=tomllib.loads(_value(file["configuration"].attrs["toml"])),
-            workload=_attributes(file["workload"]),
-            environment=_attributes(file["environment"]),
-            complete=bool(file.attrs["complete"]),
-            cells=cells,
-            trials=trials,
-            curves=curves,
-            smoothness=smoothness,
-            confirmations=confirmations,
-            confirmation_curves=of_confirmations,
-            starts=_table(file["starts"]) if "starts" in file else pd.DataFrame(),
-        )
+    """Reads a result file of schema version 3. Raises ValueError with the file's name where it is none."""
+    try:
+        with h5py.File(path) as file:
+            return _study(file, os.path.splitext(os.path.basename(path))[0])
+    except FileNotFoundError:
+        raise
+    except (KeyError, OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _study(file, name):
+    if _value(file.attrs.get("schema")) != "dps-results":
+        raise ValueError("expected a result file of dps-train, found another HDF5 file")
+    version = int(file.attrs["schema_version"])
+    if version != 3:
+        raise ValueError(f"schema version {version}, where this package reads 3; read it with the program that wrote it")
+    cells, trials, curves, confirmations, smoothness, starts = (
+        _table(file, table) for table in ("cells", "trials", "curves", "confirmations", "smoothness", "starts")
+    )
+    for parameter, column in file["metaparameters"].items():
+        trials[parameter] = column[:]
+        trials.attrs["columns"][parameter] = _value(column.attrs["description"])
+        trials.attrs["units"][parameter] = _value(column.attrs.get("units", ""))
+    # Evaluations of confirmations stand behind those of all trials.
+    behind = int(trials["curve_length"].sum())
+    of_confirmations = curves.iloc[behind:].reset_index(drop=True)
+    return Study(
+        name=name,
+        configuration=tomllib.loads(_value(file["configuration"].attrs["toml"])),
+        workload=_attributes(file["workload"]),
+        environment=_attributes(file["environment"]),
+        complete=bool(file.attrs["complete"]),
+        cells=cells,
+        trials=trials,
+        curves=_named(curves.iloc[:behind], trials, ("batch_size", "sparsity", "trial")),
+        smoothness=smoothness,
+        confirmations=confirmations,
+        confirmation_curves=_named(of_confirmations, confirmations, ("batch_size", "sparsity", "point", "number")),
+        starts=starts,
+    )
 
 
 def together(paths, table):
@@ -149,9 +178,14 @@ def together(paths, table):
     studies = [open(path) for path in paths]
     names = [study.name for study in studies]
     names = names if len(set(names)) == len(set(paths)) else [os.path.splitext(path)[0] for path in paths]
-    return pd.concat([getattr(study, table).assign(study=name) for study, name in zip(studies, names)], ignore_index=True).pipe(
-        lambda rows: rows[["study", *(name for name in rows if name != "study")]]
-    )
+    tables = [getattr(study, table) for study in studies]
+    rows = pd.concat([one.assign(study=name) for one, name in zip(tables, names)], ignore_index=True)
+    # pandas drops what differs between the tables, as where their metaparameters do.
+    for told in ("columns", "units"):
+        rows.attrs[told] = {"study": "name of the file" if told == "columns" else ""}
+        for one in tables:
+            rows.attrs[told].update(one.attrs[told])
+    return rows[["study", *(name for name in rows if name != "study")]]
 
 
 def fits(report):
@@ -194,8 +228,10 @@ def _named(curves, owners, names):
     return curves
 
 
-def _table(dataset):
-    rows = dataset[:]
+def _table(file, name):
+    """A table of a file, without rows where the file lacks it."""
+    dataset = file.get(name)
+    rows = np.zeros(0, _LACKING[name]) if dataset is None and name in _LACKING else file[name][:]
     table = pd.DataFrame({name: rows[name] for name in rows.dtype.names})
     for name in rows.dtype.names:
         codes = h5py.check_enum_dtype(rows.dtype[name])
@@ -203,12 +239,13 @@ def _table(dataset):
             names = {code: word for word, code in codes.items()}
             table[name] = pd.Categorical(table[name].map(names), categories=sorted(codes, key=codes.get))
         elif rows.dtype[name].kind == "S":
-            table[name] = [text.decode() for text in rows[name]]
+            table[name] = pd.Series([text.decode() for text in rows[name]], dtype=str)
         elif name in _OPTIONAL:
             table[name] = table[name].astype("Int64").mask(table[name] < 0)
-    lines = _value(dataset.attrs["columns"]).splitlines()
+    told = {} if dataset is None else dataset.attrs
+    lines = _value(told.get("columns", "")).replace("-1 where", "missing where").splitlines()
     table.attrs["columns"] = dict(line.split(": ", 1) for line in lines)
-    table.attrs["units"] = dict(zip(rows.dtype.names, dataset.attrs.get("units", [])))
+    table.attrs["units"] = dict(zip(rows.dtype.names, told.get("units", [])))
     return table
 
 

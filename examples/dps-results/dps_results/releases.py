@@ -49,6 +49,8 @@ _OF_REPORT = {
     "luck": ("1", "steps_to_result over confirmed_steps"),
     "test_error": ("1", "test examples that the best trial gets wrong at its goal step, as a fraction of the test set; empty where not measured"),
 }
+# Columns of cells.csv that are whole numbers, missing in some rows.
+_WHOLE = ["confirmed_points", "confirmed_seeds", "steps_to_result", "best_trial", "trials", "complete", "incomplete", "infeasible", "censored"]
 # Of an evaluation: the training that it belongs to.
 _OF_EVALUATION = {
     "trial": ("", "the trial that it belongs to; empty for an evaluation of a confirmation"),
@@ -67,7 +69,7 @@ _CONFIRMED = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Release:
     """The tables of a release, each with what its columns mean in `attrs["columns"]` and their units in `attrs["units"]`, but for `cells`."""
 
@@ -94,7 +96,8 @@ def read(place):
         with open(os.path.join(place, name), "rb") as file:
             return file.read()
 
-    sums = dict(reversed(line.split("  ", 1)) for line in bytes_of("SHA256SUMS").decode().splitlines())
+    # Lines of another form name none of the files.
+    sums = {line[66:]: line[:64] for line in bytes_of("SHA256SUMS").decode(errors="replace").splitlines()}
     tables = {}
     for name in FILES:
         content = bytes_of(name)
@@ -103,7 +106,12 @@ def read(place):
             raise ValueError(f"{place}: expected {name} with SHA-256 {expected}, found {found}; get the release again")
         read = pd.read_parquet if name.endswith(".parquet") else read_csv
         tables[name.split(".")[0]] = read(io.BytesIO(content))
+    tables["cells"] = _with_whole(tables["cells"])
     return Release(**tables)
+
+
+def _with_whole(cells):
+    return cells.astype({name: "Int64" for name in _WHOLE if name in cells})
 
 
 def _sha256(path):
@@ -138,16 +146,15 @@ def _cells(report, studies):
         cells = cells.merge(confirmed, on=keys, how="left", validate="one_to_one")
     # A study that goes on has rows of cells to come.
     cells = cells[cells["trials"] != 0]
-    whole = {name for name in ("confirmed_points", "confirmed_seeds", "steps_to_result", "best_trial") if name in cells}
-    cells = cells.astype({name: "Int64" for name in whole})
+    cells = _with_whole(cells)
     of_study = studies.rename(columns=_STUDY)
     of_study = of_study[[name for name in _OF_REPORT if name in of_study]]
     return of_study.merge(cells, on="study", how="right", validate="one_to_many")
 
 
 def _of_empty(meaning):
-    """A column's meaning in a result file, whose -1 and NaN are empty in a release."""
-    return meaning.rstrip(".").replace("-1 where", "empty where").replace("NaN where", "empty where")
+    """A column's meaning in a result file, whose missing numbers are empty in a release."""
+    return meaning.rstrip(".").replace("missing where", "empty where").replace("NaN where", "empty where")
 
 
 def write(files, report, folder):
@@ -170,8 +177,7 @@ def write(files, report, folder):
         parts += [("evaluations", study.curves), ("evaluations", study.confirmation_curves)]
         for table, rows in parts:
             describe(table, rows)
-            if len(rows):
-                tables[table].append(rows.assign(study=name))
+            tables[table].append(rows.assign(study=name))
     for known in described.values():
         known.update(_OF_REPORT)
     described["evaluations"].update(_OF_EVALUATION)
@@ -182,13 +188,15 @@ def write(files, report, folder):
             if column.endswith(end):
                 number = column[: -len(end)]
                 return described[table][number][0], f"{number}: {words}"
-        return described[table][column]
+        return described[table].get(column, ("", described["trials"].get(column, ("", ""))[1]))
 
     columns = {}
     os.makedirs(folder)
     for file in FILES:
         table = file.split(".")[0]
-        rows = pd.concat(tables[table], ignore_index=True) if tables[table] else pd.DataFrame({"study": []})
+        # Tables without rows have the columns alone.
+        filled = [part for part in tables[table] if len(part)] or tables[table][:1]
+        rows = pd.concat(filled, ignore_index=True)
         if table == "trials" and rows.duplicated(["study", "batch_size", "sparsity", "trial"]).any():
             raise ValueError(f"expected each cell in one file, found one in several of {', '.join(files)}; dps-train merge puts them together")
         # Rows of other tables have no place in a release: studies, batch sizes, sparsities and trials say what belongs together.
@@ -197,15 +205,22 @@ def write(files, report, folder):
         rows = rows if table == "cells" else rows[first + [name for name in rows if name not in first]]
         if table == "evaluations":
             rows = rows.astype({name: "Int64" for name in ("trial", "point", "number") if name in rows})
-        columns[file] = [(name, str(rows[name].dtype), *told(table, name)) for name in rows]
+        if table != "cells":
+            rows["study"] = rows["study"].astype("category")
+        columns[file] = [(name, _kind(rows[name]), *told(table, name)) for name in rows]
         if file.endswith(".csv"):
             rows.to_csv(os.path.join(folder, file), index=False)
             continue
-        rows["study"] = rows["study"].astype("category")
         rows.attrs = {"columns": {name: meaning for name, _, _, meaning in columns[file]}, "units": {name: unit for name, _, unit, _ in columns[file]}}
         rows.to_parquet(os.path.join(folder, file), index=False, compression="zstd")
     with open(os.path.join(folder, "README.md"), "w") as page:
         page.write(_page(columns, folder))
+
+
+def _kind(column):
+    """A column's type, by a name that is not of one library."""
+    types = pd.api.types
+    return "integer" if types.is_integer_dtype(column) else "number" if types.is_numeric_dtype(column) else "text"
 
 
 def _page(columns, folder):
@@ -257,6 +272,8 @@ def main():
         parser.error(f"expected a new folder, found {options.output}; name another, or remove it")
     try:
         _release(options)
+    except KeyError as missing:
+        parser.exit(1, f"error: {options.report}: expected tables with a column {missing}, found none; write the report with this version of dps-report\n")
     except (OSError, ValueError) as refusal:
         parser.exit(1, f"error: {refusal}\n")
     print(f"{options.output}: {read(options.output)!r}")
