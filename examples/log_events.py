@@ -22,13 +22,13 @@ def scalars(lines):
             event = json.loads(line) if line.startswith("{") else {}
         except ValueError:  # a line that its program could not end
             event = {}
-        event = event or {"event": "note", "line": line.rstrip()}
+        event = event if "event" in event else {"event": "note", "line": line.rstrip()}
         kind = event["event"]
         if kind == "study":
             study = event
         elif kind in ("cell_started", "resumed", "confirming"):
             part = "-confirmation" if kind == "confirming" else ""
-        elif kind in ("evaluated", "cell_finished"):
+        elif kind in ("evaluated", "cell_finished") and study:
             name = f"{study['name']}-b{event['batch_size']}-s{event['sparsity']:g}"
             if kind == "evaluated":
                 errors = {"best_error": event["best_errors"], "goal_error": study["goal_threshold"]}
@@ -71,4 +71,13 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     # Ctrl-C is for the study, which then saves and says so.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sinks[sys.argv[1]](scalars(sys.stdin), sys.argv[2])
+    records = scalars(sys.stdin)
+    try:
+        sinks[sys.argv[1]](records, sys.argv[2])
+    except Exception as error:
+        print(f"{sys.argv[0]}: {sys.argv[1]} logs no more ({error}); see that it is installed. The study goes on:", file=sys.stderr)
+        # What a person should read comes through here alone.
+        for _ in records:
+            pass
+        sys.stderr.writelines(sys.stdin)
+        sys.exit(1)
