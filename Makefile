@@ -4,11 +4,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records no-old simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
+ifneq ($(words $(TARGET)),1)
+$(error expected a folder without spaces, found CARGO_TARGET_DIR=$(TARGET): set it to another)
+endif
 # Cargo's profile of the programs; its profile dev has a folder of another name.
 PROFILE ?= release
 PROGRAMS := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
@@ -18,6 +21,9 @@ make_after := $(MAKE)
 
 help: ## list what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-16s %s\n' "$$name" "$$words"; done
+
+# Python's virtual environment in a folder; pip comes last, and is missing where its making was interrupted.
+need_venv = [ -x "$(1)/bin/pip" ] || python3 -m venv --clear "$(1)"
 
 # A study of Fashion-MNIST on two ranks.
 define on_two_ranks
@@ -46,15 +52,15 @@ smoothness-small: build ## measure the loss surface of docs/experiments.md, spar
 
 search-rules: build ## measure whether a search gains by trials near its best ones, and by confirming more points: an hour of a core
 	@$(TRAIN) data fetch fashion-mnist
-	python=$(abspath $(TARGET))/search-python
-	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	python="$(abspath $(TARGET))/search-python"
+	$(call need_venv,$$python)
 	"$$python/bin/pip" install --quiet h5py
 	"$$python/bin/python" tests/bench/search.py $(PROGRAMS) results/search-rules
 
 convolutions: build ## measure whether execution.convolutions changes how many steps MNIST takes, and what a step takes: ten minutes of two cores
 	@$(TRAIN) data fetch mnist
-	python=$(abspath $(TARGET))/search-python
-	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	python="$(abspath $(TARGET))/search-python"
+	$(call need_venv,$$python)
 	"$$python/bin/pip" install --quiet h5py scipy
 	"$$python/bin/python" tests/bench/convolutions.py $(PROGRAMS) results/convolutions
 
@@ -71,7 +77,7 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 
 test-double: setup nvrtc ## run the GPU back end's tests on the host, through a stand-in for CUDA, by the kernels' source and by their PTX
 	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"
-	double=$(abspath $(TARGET))/cuda-double
+	double="$(abspath $(TARGET))/cuda-double"
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
@@ -80,17 +86,17 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 	CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}"
 	echo "== The same by the PTX that NVIDIA's compiler makes of the kernels"
 	# Half of the random networks, as each takes longer; DPS_NETWORKS=60 has more of both.
-	DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
+	DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC="$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib" CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
 
 test-gpu: setup nvrtc ## compare this machine's GPU with its CPU and time it, in fourteen minutes after the build; skipped without one
-	@folder=$(abspath $(TARGET))/gpu-test
+	@folder="$(abspath $(TARGET))/gpu-test"
 	tests/gpu/build.sh "$$folder" mpi,cuda
 	for plan in first second; do
 		python3 "$$folder/run.py" --plan "$$plan" --out "$$folder/measured-$$plan" || { code=$$?; [ $$code = 77 ] || exit $$code; break; }
 	done
 
 test-kit: setup nvrtc ## build the kit for a machine with a GPU, and rehearse both of its plans in an empty root, through the stand-in for CUDA
-	@kit=$(abspath $(TARGET))/kit
+	@kit="$(abspath $(TARGET))/kit"
 	tests/gpu/build.sh "$$kit/folder"
 	tests/cuda-double/build.sh "$(abspath $(TARGET))/cuda-double"
 	tests/gpu/rehearse.py "$$kit/folder" "$(abspath $(TARGET))/cuda-double" "$$kit/root"
@@ -145,9 +151,13 @@ fuzz: setup ## give every reader of dps damaged and made-up inputs for SECONDS=6
 	@if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 	DPS_FUZZ_SECONDS=$(SECONDS) FORMAT=$(FORMAT) FROM=$(FROM) SEED=$(SEED) cargo test --quiet --test fuzz
 
-same-records: build ## compare this build's records with those of the dps-train in the folder OLD, bit for bit; needs Python's h5py
+same-records: $(if $(OLD),build,no-old) ## compare this build's records with those of the dps-train in the folder OLD, bit for bit; needs Python's h5py
 	@$(TRAIN) data fetch mnist
-	tests/checks/same_records.py $(OLD) $(PROGRAMS)
+	tests/checks/same_records.py "$(OLD)" $(PROGRAMS)
+
+no-old:
+	@echo "expected OLD, the folder of the dps-train to compare with, found none: make same-records OLD=FOLDER" >&2
+	exit 2
 
 # SEED=123 plays one history again, FROM=5000 begins at that seed.
 SEEDS ?= 1000
@@ -204,7 +214,7 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	if [ $${#packages[@]} = 0 ]; then exit 0; fi
 	$(TRAIN) data fetch fashion-mnist
 	folder=$(TARGET)/bench-python
-	[ -x "$$folder/bin/python" ] || python3 -m venv "$$folder"
+	$(call need_venv,$$folder)
 	for package in "$${packages[@]}"; do
 		[ -e "$$folder/$$package.done" ] || { "$$folder/bin/pip" install --quiet "$$package" && touch "$$folder/$$package.done"; } ||
 			echo "$$package cannot be installed: what needs it will be called missing." >&2
@@ -230,8 +240,8 @@ paper: setup ## write docs/experiments/paper.md, controls.md, optimizers.md and 
 FILES ?= $(wildcard docs/experiments/data/*.h5)
 TO ?= results/release
 release-data: build ## write the measured studies as a data set: CSV and Parquet tables, with a page that explains every column
-	@python=$(abspath $(TARGET))/release-python
-	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	@python="$(abspath $(TARGET))/release-python"
+	$(call need_venv,$$python)
 	"$$python/bin/pip" install --quiet h5py pandas pyarrow "tomli; python_version < '3.11'"
 	$(PROGRAMS)/dps-report $(FILES) --output $(TARGET)/release-report > /dev/null
 	PYTHONPATH=examples/dps-results "$$python/bin/python" -m dps_results.releases --report $(TARGET)/release-report --output $(TO) $(FILES) --beside LICENSE CITATION.cff
@@ -275,16 +285,24 @@ setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang,
 	fi
 	missing=()
 	needs() { local package=$$1; shift; "$$@" &> /dev/null || missing+=("$$package"); }
+	has_libclang() {
+		[ -n "$${LIBCLANG_PATH-}" ] && return
+		local file
+		for file in /usr/lib/llvm-*/lib/libclang.so /usr/lib64/libclang.so* /usr/local/lib/libclang.so* "$$(llvm-config --libdir)/libclang.so"; do
+			[ -e "$$file" ] && return
+		done
+		return 1
+	}
 	needs build-essential command -v cc
 	needs libopenmpi-dev command -v mpicc
 	needs openmpi-bin command -v mpirun
 	needs pkg-config command -v pkg-config
 	needs curl command -v curl
-	needs libclang-dev eval '[ -n "$${LIBCLANG_PATH-}" ] || compgen -G "/usr/lib/llvm-*/lib/libclang.so"'
+	needs libclang-dev has_libclang
 	needs libhdf5-dev eval '[ -n "$${HDF5_DIR-}" ] || pkg-config --exists hdf5 || pkg-config --exists hdf5-serial'
 	if [ $${#missing[@]} = 0 ]; then exit 0; fi
 	if ! command -v apt-get > /dev/null; then
-		echo "Missing, by their Debian names: $${missing[*]}. Install what this system calls them, then try again." >&2
+		echo "Missing, by their Debian names: $${missing[*]}. Install what this system calls them, then try again. LIBCLANG_PATH may name the folder of libclang.so, and HDF5_DIR that of HDF5." >&2
 		exit 1
 	fi
 	if [ "$$(id -u)" = 0 ]; then

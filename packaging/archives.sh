@@ -11,6 +11,16 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "${1:?usage: archives.sh FOLDER ARCHITECTURE…}" && cd "$1" && pwd)
 shift
 cd "$here/.."
+needed=(rustup python3)
+for architecture; do
+  case $architecture in
+  x86_64 | aarch64) [ "$architecture" = "$(uname -m)" ] || needed+=("qemu-$architecture-static") ;;
+  *) echo "expected x86_64 or aarch64, found $architecture" >&2 && exit 2 ;;
+  esac
+done
+for tool in "${needed[@]}"; do
+  command -v "$tool" >/dev/null || { echo "expected $tool, found none; get Rust from https://rustup.rs, and apt-get install python3-venv qemu-user-static" >&2 && exit 2; }
+done
 work=$(mktemp -d "$folder/work.XXXX")
 trap 'rm -rf "$work"' EXIT
 
@@ -28,10 +38,7 @@ features=(--no-default-features --features static-hdf5,pictures)
 version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)
 
 for architecture; do
-  case $architecture in
-  x86_64 | aarch64) target=$architecture-unknown-linux-musl ;;
-  *) echo "expected x86_64 or aarch64, found $architecture" >&2 && exit 2 ;;
-  esac
+  target=$architecture-unknown-linux-musl
   name=dps-$version-$architecture-linux
   rustup --quiet target add "$target"
   cargo zigbuild --release --locked --bins --target "$target" "${features[@]}"
@@ -43,7 +50,9 @@ for architecture; do
   if [ "$architecture" != "$(uname -m)" ]; then run=("qemu-$architecture-static"); fi
   for shell in bash zsh fish; do "${run[@]}" "$made/bin/dps-train" completions "$shell" >"$made/completions/dps.$shell"; done
   "${run[@]}" "$made/bin/dps-train" man "$made/man" >/dev/null
-  cp -r configs slurm README.md LICENSE "$made"
+  # Pages link to each other; the measured studies are ten times as large as all of them.
+  cp -r configs slurm docs README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE "$made"
+  rm "$made"/docs/experiments/data/*.h5
   # Notices of all that the programs contain: crates and HDF5, Rust's library, musl, and what Zig and LLVM add to a program.
   tests/checks/licences.py --texts "$made/licences/crates-and-hdf5.txt" -- "${features[@]}" --filter-platform "$target" >/dev/null
   cp "$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html" "$made/licences/rust-library.html"

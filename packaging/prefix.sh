@@ -8,6 +8,15 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$(mkdir -p "${1:?usage: prefix.sh PREFIX}" && cd "$1" && pwd)
+if [[ $prefix = *[[:space:]]* ]]; then
+  echo "expected a folder without spaces, since compilers get it in lists of options, found $prefix: name another" >&2
+  exit 2
+fi
+# rustup installs here and may not be in the PATH yet.
+export PATH=$PATH:$HOME/.cargo/bin
+for tool in cc c++ make pkg-config curl xz cargo python3; do
+  command -v "$tool" >/dev/null || { echo "expected $tool, found none: install it, or load its module; Rust comes from https://rustup.rs" >&2 && exit 2; }
+done
 
 fetch() { # URL SHA-256 FOLDER: unpacks an archive.
   local archive=$prefix/sources/${1##*/}

@@ -72,6 +72,8 @@ def main():
     runs = [start(options.folder / "dps-train", options.studies, value, options.seeds, cores[place % len(cores)]) for place, value in enumerate(VALUES)]
     for value, run in zip(VALUES, runs):
         if run.wait():
+            for other in runs:
+                other.terminate()
             raise SystemExit(f"dps-train ended with exit code {run.returncode} for {value}: what it said stands above.")
     (direct, slow), (winograd, fast) = (measured(options.studies, value) for value in VALUES)
     for value, steps in zip(VALUES, (direct, winograd)):

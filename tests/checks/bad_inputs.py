@@ -119,15 +119,21 @@ def main():
     arguments = read_arguments()
     if arguments.self_test:
         return self_test.run()
-    begun = time.monotonic()
+    for program in ("dps-train", "dps-report"):
+        if not (arguments.folder / program).is_file():
+            sys.exit(f"expected {arguments.folder / program}, found none: name the folder of both programs")
+    begun, failed = time.monotonic(), False
     print(f"seed {arguments.seed}", flush=True)
     work = pathlib.Path(tempfile.mkdtemp(prefix="dps-bad-"))
-    setting = Setting(work, Studies(arguments.folder.resolve(), work / "studies"), arguments.seed)
-    before = setting.studies.contents()
-    outcomes = run_all(chosen(arguments), setting)
-    text, failed = summary.summary(outcomes, setting.studies.contents() == before, f"{sys.argv[0]} {arguments.folder} --seed {arguments.seed}")
-    if not failed:
-        shutil.rmtree(work)
+    try:
+        setting = Setting(work, Studies(arguments.folder.resolve(), work / "studies"), arguments.seed)
+        before = setting.studies.contents()
+        outcomes = run_all(chosen(arguments), setting)
+        text, failed = summary.summary(outcomes, setting.studies.contents() == before, f"{sys.argv[0]} {arguments.folder} --seed {arguments.seed}")
+    finally:
+        # Cases that failed are there to be looked at.
+        if not failed:
+            shutil.rmtree(work, ignore_errors=True)
     print(f"{time.monotonic() - begun:.0f} s\n{text}")
     return 1 if failed else 0
 

@@ -36,7 +36,7 @@ is in programs that are built with `--features static-hdf5`; MPI and NVIDIA's li
 
 def contained(options):
     """The packages that get into the programs: dependencies of dps, but for those of tests, of build scripts and of macros."""
-    made = subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked", *options], cwd=ROOT, check=True, capture_output=True, text=True)
+    made = subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked", *options], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     metadata = json.loads(made.stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -91,9 +91,10 @@ def main():
         problems.append("docs/licences.md is not what Cargo.lock makes of it: make licences")
     if arguments.texts:
         arguments.texts.write_text("".join(texts(contained(arguments.options or OPTIONS))))
-    print("\n".join(problems) or f"{len(packages)} crates, all of known licences")
-    return 1 if problems else 0
+    if problems:
+        sys.exit("\n".join(problems))
+    print(f"{len(packages)} crates, all of known licences")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -294,7 +294,17 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
     std::string flags;
     if (!translate(count, options, flags, program->log)) return kInvalidOption;
     std::string cxx = environment("CUDA_EMU_CXX", "g++"), optimise = environment("CUDA_EMU_CXXFLAGS", "-O2 -ffp-contract=off");
-    std::string folder = environment("CUDA_EMU_CACHE", "/tmp/cuda-double-" + std::to_string(getuid()));
+    std::string folder = environment("CUDA_EMU_CACHE", "");
+    if (folder.empty()) {
+        // What lies there is run, so nobody else may write to it.
+        folder = "/tmp/cuda-double-" + std::to_string(getuid());
+        mkdir(folder.c_str(), 0700);
+        struct stat made;
+        if (lstat(folder.c_str(), &made) || !S_ISDIR(made.st_mode) || made.st_uid != getuid() || (made.st_mode & 0777) != 0700) {
+            program->log = "expected " + folder + " to be a folder of this user alone (mode 0700), found another; remove it, or set CUDA_EMU_CACHE\n";
+            return kCompilation;
+        }
+    }
     mkdir(folder.c_str(), 0755);
     if (environment("CUDA_EMU_CODE", "source") == "ptx") return compile_for_real(program, count, options, folder);
     std::string base = folder + "/" + std::to_string(getpid()) + "-" + std::to_string((uintptr_t)program);
@@ -305,8 +315,8 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
     }
     std::string headers = program->headers.empty() ? "" : " -I" + quoted(base + ".headers");
     write(base + ".cu", "#line 1 \"" + program->name + "\"\n" + program->source);
-    std::string preprocess = cxx + " -std=c++17 -E -x c++ -imacros " SHIM "/macros.h" + headers + flags + " " + base + ".cu -o " + base +
-                             ".i > " + base + ".log 2>&1";
+    std::string preprocess = cxx + " -std=c++17 -E -x c++ -imacros " + quoted(SHIM "/macros.h") + headers + flags + " " + quoted(base + ".cu") +
+                             " -o " + quoted(base + ".i") + " > " + quoted(base + ".log") + " 2>&1";
     int failed = system(preprocess.c_str());
     program->log = slurp(base + ".log");
     std::string text = slurp(base + ".i");
@@ -329,8 +339,8 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
         // Shared memory is a section of plain variables, and kernels cast pointers: no aliasing rules, no clones with other linkage.
         std::string command = cxx + " -std=c++17 " + optimise +
                               " -fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-exceptions -fno-rtti "
-                              "-fvisibility=hidden -w -shared -fPIC -I" SHIM " " +
-                              base + ".cpp -o " + base + ".so > " + base + ".log 2>&1";
+                              "-fvisibility=hidden -w -shared -fPIC -I" +
+                              quoted(SHIM) + " " + quoted(base + ".cpp") + " -o " + quoted(base + ".so") + " > " + quoted(base + ".log") + " 2>&1";
         failed = system(command.c_str());
         program->log += slurp(base + ".log");
         unlink((base + ".cpp").c_str());

@@ -34,7 +34,7 @@ reports() {
 }
 contains() { # ARCHITECTURE
   local path
-  for path in bin/dps-report completions/dps.bash man/dps-train.1 configs/quickstart.toml slurm/submit.sh README.md LICENSE licences/musl.txt; do
+  for path in bin/dps-report completions/dps.bash man/dps-train.1 configs/quickstart.toml slurm/submit.sh README.md docs/install.md LICENSE licences/musl.txt; do
     [ -s "$work/$1/dps/$path" ] || { echo "no $path" && return 1; }
   done
   grep -q '^hdf5-metno-src ' "$work/$1/dps/licences/crates-and-hdf5.txt"

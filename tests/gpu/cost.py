@@ -338,7 +338,7 @@ class Program:
 
     def others(self, images, training):
         """The same of the kernels of no layer, but for the update, whose blocks have 8 warps."""
-        turns, (first, *_, last) = self.turns, [self.layers[number] for number in sorted(self.layers)]
+        turns, (*_, last) = self.turns, [self.layers[number] for number in sorted(self.layers)]
 
         def each(name, threads, counts):
             # A thread takes an element, and a block 256.
