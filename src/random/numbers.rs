@@ -60,15 +60,10 @@ impl Numbers {
         (bits as f64 + 0.5) / (1u64 << 52) as f64
     }
 
-    /// Standard normal truncated to [−2, 2], from `index`'s words alone.
+    /// Writes standard normal numbers truncated to [−2, 2], each from the words of its index alone, of `first`, `first + 1`, … to `values`.
     ///
-    /// The 16 words are 8 Box–Muller pairs, so 16 tries; the first within the limits is taken. All fail with probability 3e-22; the
+    /// The 16 words of an index are 8 Box–Muller pairs, so 16 tries; the first within the limits is taken. All fail with probability 3e-22; the
     /// last is then clamped. The functions are `libm`'s, so every machine gives the same bits.
-    pub fn truncated_normal(&self, index: u64) -> f64 {
-        truncated_normal(&self.block(index))
-    }
-
-    /// Writes [`Numbers::truncated_normal`] of `first`, `first + 1`, … to `values`; quicker than one at a time, with the same bits.
     pub fn truncated_normals(&self, first: u64, values: &mut [f64]) {
         let mut generator = self.seek(first);
         values.fill_with(|| truncated_normal(&next_block(&mut generator)));
@@ -97,7 +92,7 @@ fn next_block(generator: &mut ChaCha8Rng) -> [u32; BLOCK] {
     std::array::from_fn(|_| generator.next_u32())
 }
 
-/// The first of 16 standard normal numbers that lies in [−2, 2] (see [`Numbers::truncated_normal`]).
+/// The first of 16 standard normal numbers that lies in [−2, 2] (see [`Numbers::truncated_normals`]).
 fn truncated_normal(words: &[u32; BLOCK]) -> f64 {
     let mut last = 0.0;
     for &pair in words.as_chunks::<2>().0 {
@@ -131,7 +126,7 @@ mod tests {
         assert_eq!(numbers.block(0)[..4], [171_183_541, 3_736_010_134, 258_160_029, 231_674_004]);
         assert_eq!(numbers.block(1 << 40)[..4], [2_494_864_562, 2_342_389_649, 572_215_116, 1_915_482_064]);
         assert_eq!(numbers.uniform(3).to_bits(), 4_603_174_954_785_369_693);
-        let normals = [0, 1, 2, 62_345].map(|i| numbers.truncated_normal(i).to_bits());
+        let normals = [0, 1, 2, 62_345].map(|i| truncated_normal(&numbers.block(i)).to_bits());
         let expected = [4_610_497_942_120_222_139, 13_832_030_259_663_922_179, 13_825_163_750_886_324_089, 4_594_527_637_324_557_462];
         assert_eq!(normals, expected);
     }
@@ -164,7 +159,7 @@ mod tests {
         let mut many = [0.0; 21];
         numbers.truncated_normals(5, &mut many);
         for (i, value) in many.iter().enumerate() {
-            assert_eq!(value.to_bits(), numbers.truncated_normal(5 + i as u64).to_bits());
+            assert_eq!(value.to_bits(), truncated_normal(&numbers.block(5 + i as u64)).to_bits());
         }
     }
 

@@ -11,6 +11,7 @@ use super::options::{
 };
 use crate::arguments::{ReportArguments, matches, report};
 use crate::config::Override;
+use crate::config::reader::nearest;
 use crate::progress::ProgressForm;
 
 impl Train {
@@ -77,16 +78,10 @@ fn about_resuming(mistake: clap::Error) -> clap::Error {
     usage(ErrorKind::UnknownArgument, &problem)
 }
 
-/// How alike two words are at least, of which one may be meant by the other.
-const ALIKE: f64 = 0.85;
-
 /// The command that a word is near to which names no file.
 fn misspelt(word: &Path) -> Option<String> {
     let text = word.to_str().filter(|text| !text.contains(['.', '/']) && !word.exists())?;
-    let likeness = |name: &str| strsim::jaro_winkler(name, text).max(strsim::normalized_damerau_levenshtein(name, text));
-    let command = Line::command();
-    let near = command.get_subcommands().map(|command| (likeness(command.get_name()), command.get_name()));
-    near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, name)| name.to_owned())
+    nearest(text, Line::command().get_subcommands().map(|command| command.get_name())).map(str::to_owned)
 }
 
 /// The result file of the study that a command measures: what follows `dps-train` among its words is read as a command line.
