@@ -16,7 +16,7 @@ const MAGIC: &str = "dps journal ";
 /// Version of the format, of the fields of records, and of how records are computed. The version rises with every change of one of these, so that no
 /// study is finished by another program than the one that began it. A new kind of record that changes none of these leaves the version as it is: a
 /// program that does not know the kind refuses the journal.
-const VERSION: u32 = 5;
+pub const VERSION: u32 = 5;
 
 /// Which study a journal is of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ mod paths;
 mod problem;
 
 pub use checkpoint::{Checkpoint, Loaded, load, save};
-pub use contents::{Contents, Header, Partial, Record, bare_start};
+pub use contents::{Contents, Header, Partial, Record, VERSION, bare_start};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened, other_configuration};
 pub use paths::{

@@ -29,6 +29,14 @@ impl OptimizerName {
             OptimizerName::Adam | OptimizerName::AdamW => 2,
         }
     }
+
+    /// Whether weight decay is no part of its gradient.
+    pub fn decays_apart(self) -> bool {
+        match self {
+            OptimizerName::Sgd | OptimizerName::Momentum | OptimizerName::Nesterov | OptimizerName::Adam => false,
+            OptimizerName::AdamW => true,
+        }
+    }
 }
 names! {
     /// Learning-rate schedules.

@@ -51,7 +51,7 @@ impl Rule {
 
     /// The λ of g ← g + λ w; none where the gradient is used as it is.
     pub fn decay_of_gradient(&self) -> Option<f32> {
-        (self.optimizer != OptimizerName::AdamW && self.weight_decay != 0.0).then_some(self.weight_decay as f32)
+        (!self.optimizer.decays_apart() && self.weight_decay != 0.0).then_some(self.weight_decay as f32)
     }
 
     /// The share 1 − τ of averaged weights that a step's weights make up; none where nothing is averaged.
@@ -92,7 +92,7 @@ impl Rule {
     pub fn adam(&self, step: u32) -> Adam {
         let (t, rate) = (f64::from(step) + 1.0, self.schedule.at(step));
         let [correction1, correction2] = self.betas.map(|beta| 1.0 - libm::pow(beta, t));
-        let decay = if self.optimizer == OptimizerName::AdamW { self.weight_decay } else { 0.0 };
+        let decay = if self.optimizer.decays_apart() { self.weight_decay } else { 0.0 };
         Adam {
             shrink: (rate * decay) as f32,
             taken: self.betas.map(|beta| (1.0 - beta) as f32),

@@ -118,8 +118,9 @@ impl ConfirmationRow {
         let seeds = Seeds { weights: self.weight_seed, order: self.order_seed };
         Ok(Confirmation {
             training: Training { point: self.point, number: self.number, seeds, evaluate_every: self.evaluate_every },
-            // The loss surface is measured in the search alone.
             run: Trial {
+                index: self.point,
+                metaparameters,
                 status,
                 steps,
                 steps_run: self.steps_run,
@@ -127,8 +128,9 @@ impl ConfirmationRow {
                 mask_hash: self.mask_hash.0,
                 dead_layers: self.dead_layers,
                 curve: curve.iter().map(CurveRow::point).collect(),
+                // The loss surface is measured in the search alone.
+                measurements: Vec::new(),
                 seconds: self.seconds,
-                ..Trial::new(self.point, metaparameters)
             },
         })
     }

@@ -161,7 +161,19 @@ impl<'a> Possible<'a> {
         ] {
             expect(values.len() == expected, || format!("expected {expected} {what}, found {}", values.len()))?;
         }
-        let Trial { index, status, steps, steps_run, curve, measurements, seconds, .. } = &lane.trial;
+        let Trial {
+            index,
+            metaparameters: _,
+            status,
+            steps,
+            steps_run,
+            parameters_kept: _,
+            mask_hash: _,
+            dead_layers: _,
+            curve,
+            measurements,
+            seconds,
+        } = &lane.trial;
         let margins = if self.study.execution.full_evaluation || curve.is_empty() { 0 } else { self.validation as usize };
         expect(lane.margins.len() == margins, || format!("expected {margins} margins, found {}", lane.margins.len()))?;
         expect(!lane.margins.iter().any(|margin| margin.is_nan()), || "expected margins, found one that is no number".into())?;
@@ -202,7 +214,19 @@ impl<'a> Possible<'a> {
 
     /// Whether this can be the record of a trial that has ended.
     fn trial(&self, trial: &Trial) -> Found {
-        let Trial { index, status, steps, steps_run, curve, .. } = trial;
+        let Trial {
+            index,
+            metaparameters: _,
+            status,
+            steps,
+            steps_run,
+            parameters_kept,
+            mask_hash: _,
+            dead_layers,
+            curve,
+            measurements,
+            seconds,
+        } = trial;
         self.is_drawn(trial)?;
         self.within_budget(*steps_run)?;
         let reached = self.reached(curve);
@@ -220,8 +244,8 @@ impl<'a> Possible<'a> {
             format!("incomplete: expected {} steps, found {steps_run}", self.study.workload.budget())
         })?;
         self.curve(curve, *steps_run)?;
-        self.measurements(*index, &trial.measurements, *steps_run)?;
-        let (kept, dead) = (trial.parameters_kept as usize, trial.dead_layers as usize);
+        self.measurements(*index, measurements, *steps_run)?;
+        let (kept, dead) = (*parameters_kept as usize, *dead_layers as usize);
         expect(kept <= self.network.parameters() && dead <= self.network.layers.len(), || {
             format!(
                 "expected at most {} parameters kept and {} dead layers, found {kept} and {dead}",
@@ -229,7 +253,7 @@ impl<'a> Possible<'a> {
                 self.network.layers.len()
             )
         })?;
-        duration(trial.seconds)
+        duration(*seconds)
     }
 
     fn within_budget(&self, steps: u32) -> Found {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::support::study::{around, train};
+use crate::support::synthetic::Synthetic;
 use dps::data::{DataSplit, Dataset, DatasetChoice, OwnDataset};
+use dps::results;
 use hdf5::File;
 
 /// A file kept in tests/fixtures/hostile, unpacked into `folder`.
@@ -44,11 +46,20 @@ fn result_files_that_crash_hdf5_end_in_a_sentence() {
     }
 }
 
-/// 34 kB would take two gigabytes: the reading process may have less.
+/// A small file whose evaluations, of which none was written, would take gigabytes: the reading process may have less.
 #[test]
 fn a_small_result_file_takes_no_gigabyte() {
     let folder = tempfile::tempdir().unwrap();
-    let path = kept(folder.path(), "result-memory.h5");
+    let path = folder.path().join("large.h5");
+    results::write(&path, &Synthetic::small().results()).unwrap();
+    let file = File::open_rw(&path).unwrap();
+    let row = file.dataset("curves").unwrap().dtype().unwrap().to_descriptor().unwrap();
+    file.unlink("curves").unwrap();
+    file.new_dataset_builder().empty_as(&row).chunk(1 << 16).shape(1 << 28).create("curves").unwrap();
+    drop(file);
+    assert!(fs::metadata(&path).unwrap().len() < 1_000_000);
+    let said = sentence(&report(&path).output().unwrap(), 4, &path);
+    assert!(said.contains("bytes of values in a file of this length"), "{said}");
     let mut child = report(&path).stderr(std::process::Stdio::null()).spawn().unwrap();
     // SAFETY: the structs are plain, and zeros make them valid; the process is a child of this one and nobody else waits for it.
     let usage = unsafe {

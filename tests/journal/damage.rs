@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use dps::journal::{Contents, Journal, Loaded, save};
+use dps::journal::{Contents, Journal, Loaded, VERSION, save};
 use dps::storage::Disk;
 use proptest::prelude::*;
 
@@ -176,7 +176,7 @@ proptest! {
         let (path, aside) = (folder.path().join("x.journal"), folder.path().join("x.checkpoint"));
         let mut bytes = match start {
             0 => Vec::new(),
-            1 => b"dps journal 5\n".to_vec(),
+            1 => format!("dps journal {VERSION}\n").into_bytes(),
             _ => BEGUN_JOURNAL.clone(),
         };
         // Whole records with any bytes in them, which begin as a record's kind may.

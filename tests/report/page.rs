@@ -11,6 +11,9 @@ use dps::results::Results;
 use dps::settings::{self, Race};
 use svg2pdf::usvg;
 
+/// Figures of the page that has them all.
+const FIGURES: usize = 14;
+
 /// The report of some results, named 0.h5, 1.h5 …, and its folder.
 fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -70,13 +73,13 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
         from += at;
     }
-    assert_eq!(page.matches("<svg").count(), 2 * 14, "each figure for a screen, and for a small one");
+    assert_eq!(page.matches("<svg").count(), 2 * FIGURES, "each figure for a screen, and for a small one");
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
     assert_eq!(
         [".svg", ".pdf", ".png", ".csv", ".md"].map(pictures),
-        [14, 14, 14, 11 + 14, 11],
+        [FIGURES, FIGURES, FIGURES, 11 + FIGURES, 11],
         "tables, and a table of each figure's values"
     );
     // Each figure's files and the table of what it shows are linked below it, and tables have links to their figures.
@@ -164,7 +167,7 @@ fn figures_for_papers_have_their_width_and_their_text() {
         assert!(pdf.contains("/FontFile"), "the PDF carries its font");
         figures += 1;
     }
-    assert!(figures == 2 * 14 && texts > 500, "{figures} figures, {texts} texts");
+    assert!(figures == 2 * FIGURES && texts > 500, "{figures} figures, {texts} texts");
 }
 
 #[test]
