@@ -76,7 +76,7 @@ if __name__ == "__main__":
         sinks[sys.argv[1]](records, sys.argv[2])
     except Exception as error:
         print(f"{sys.argv[0]}: {sys.argv[1]} logs no more ({error}); see that it is installed. The study goes on:", file=sys.stderr)
-        # What a person should read comes through here alone.
+        # Sentences for a person come through here alone.
         for _ in records:
             pass
         sys.stderr.writelines(sys.stdin)

@@ -161,19 +161,7 @@ impl<'a> Possible<'a> {
         ] {
             expect(values.len() == expected, || format!("expected {expected} {what}, found {}", values.len()))?;
         }
-        let Trial {
-            index,
-            metaparameters: _,
-            status,
-            steps,
-            steps_run,
-            parameters_kept: _,
-            mask_hash: _,
-            dead_layers: _,
-            curve,
-            measurements,
-            seconds,
-        } = &lane.trial;
+        let Trial { status, steps, steps_run, curve, .. } = &lane.trial;
         let margins = if self.study.execution.full_evaluation || curve.is_empty() { 0 } else { self.validation as usize };
         expect(lane.margins.len() == margins, || format!("expected {margins} margins, found {}", lane.margins.len()))?;
         expect(!lane.margins.iter().any(|margin| margin.is_nan()), || "expected margins, found one that is no number".into())?;
@@ -188,9 +176,7 @@ impl<'a> Possible<'a> {
         let fits = (*steps, *status, *steps_run) == (reached, trains, curve.last().map_or(0, |point| point.step));
         expect(fits, || "expected a trial that trains and ends where its evaluations do, found another".into())?;
         self.is_drawn(&lane.trial)?;
-        self.curve(curve, step)?;
-        self.measurements(*index, measurements, step)?;
-        duration(*seconds)
+        self.course(&lane.trial, step)
     }
 
     /// Whether these can be the trials of a cell that have ended.
@@ -214,19 +200,7 @@ impl<'a> Possible<'a> {
 
     /// Whether this can be the record of a trial that has ended.
     fn trial(&self, trial: &Trial) -> Found {
-        let Trial {
-            index,
-            metaparameters: _,
-            status,
-            steps,
-            steps_run,
-            parameters_kept,
-            mask_hash: _,
-            dead_layers,
-            curve,
-            measurements,
-            seconds,
-        } = trial;
+        let Trial { status, steps, steps_run, curve, .. } = trial;
         self.is_drawn(trial)?;
         self.within_budget(*steps_run)?;
         let reached = self.reached(curve);
@@ -243,8 +217,26 @@ impl<'a> Possible<'a> {
         expect(*status != Status::Incomplete || !self.spends_all || *steps_run == self.study.workload.budget(), || {
             format!("incomplete: expected {} steps, found {steps_run}", self.study.workload.budget())
         })?;
-        self.curve(curve, *steps_run)?;
-        self.measurements(*index, measurements, *steps_run)?;
+        self.course(trial, *steps_run)
+    }
+
+    /// Whether the record of a trial up to the step `last` can be that of a training. All fields are named, so that a new one asks for a rule here.
+    fn course(&self, trial: &Trial, last: u32) -> Found {
+        let Trial {
+            index,
+            metaparameters: _,
+            status: _,
+            steps: _,
+            steps_run: _,
+            parameters_kept,
+            mask_hash: _,
+            dead_layers,
+            curve,
+            measurements,
+            seconds,
+        } = trial;
+        self.curve(curve, last)?;
+        self.measurements(*index, measurements, last)?;
         let (kept, dead) = (*parameters_kept as usize, *dead_layers as usize);
         expect(kept <= self.network.parameters() && dead <= self.network.layers.len(), || {
             format!(

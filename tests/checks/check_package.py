@@ -39,6 +39,8 @@ def main():
                     same(f"{name}.{column}", table[column].fillna(-1) if values.min(initial=0) < 0 else table[column], raw[column])
         same("metaparameters", study.trials["learning_rate"], file["metaparameters/learning_rate"][:])
         assert study.workload["dataset"] == study.configuration["workload"]["dataset"]
+        for name, columns in dps_results._LACKING.items():
+            assert name not in file or [column for column, _ in columns] == list(file[name].dtype.names), name
         same("starts", study.starts["ranks"], file["starts"]["ranks"])
         assert list(study.starts["before"])[0] == "first" and isinstance(study.starts["host_names"][0], str)
         assert study.environment["compiler"].startswith("rustc ") and "dps-train" in study.environment["command_line"]

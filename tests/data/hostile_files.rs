@@ -1,9 +1,11 @@
 //! HDF5 files that make the HDF5 library fail, and data in files that lead elsewhere or say two things: each ends in a sentence.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use crate::support::study::{around, train};
 use crate::support::synthetic::Synthetic;
@@ -58,15 +60,17 @@ fn a_small_result_file_takes_no_gigabyte() {
     file.new_dataset_builder().empty_as(&row).chunk(1 << 16).shape(1 << 28).create("curves").unwrap();
     drop(file);
     assert!(fs::metadata(&path).unwrap().len() < 1_000_000);
-    let said = sentence(&report(&path).output().unwrap(), 4, &path);
-    assert!(said.contains("bytes of values in a file of this length"), "{said}");
-    let mut child = report(&path).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = report(&path).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = Vec::new();
+    child.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
     // SAFETY: the structs are plain, and zeros make them valid; the process is a child of this one and nobody else waits for it.
-    let usage = unsafe {
+    let (status, usage) = unsafe {
         let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
         assert_eq!(libc::wait4(child.id() as i32, &raw mut status, 0, &raw mut usage), child.id() as i32);
-        usage
+        (ExitStatus::from_raw(status), usage)
     };
+    let said = sentence(&Output { status, stdout: Vec::new(), stderr }, 4, &path);
+    assert!(said.contains("bytes of values in a file of this length"), "{said}");
     // Of the program or of the process that it started, whichever took more.
     let megabytes = usage.ru_maxrss / 1_000;
     assert!(megabytes > 0 && megabytes < 300, "{megabytes} MB");

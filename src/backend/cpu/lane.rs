@@ -109,12 +109,17 @@ impl Lane {
         let kept = if let Mask::Sparse { kept, .. } = mask { Some(&kept[..]) } else { None };
         let gradient = &gradient[..count];
         let whole = Update { rule, step, batch: batch as f32, kept, first: 0, weights, trained, average, velocity, squares, gradient };
-        whole.pieces(count.div_ceil(pieces).max(LEAST_PIECE))
+        whole.pieces(piece_length(count, pieces))
     }
 }
 
 /// Parameters whose addition or update is worth another thread: a whole number of cache lines.
-pub(super) const LEAST_PIECE: usize = 8_192;
+const LEAST_PIECE: usize = 8_192;
+
+/// The length of the pieces into which `count` parameters are cut for so many threads, at least one.
+pub(super) fn piece_length(count: usize, threads: usize) -> usize {
+    count.div_ceil(threads).max(LEAST_PIECE)
+}
 
 /// A step of some of a lane's kept parameters, one after the other.
 pub(super) struct Update<'a> {
@@ -153,7 +158,7 @@ impl<'a> Update<'a> {
 
     /// The update of the first `count` parameters, fewer than all, and that of the others.
     fn cut(self, count: usize) -> [Update<'a>; 2] {
-        /// What lies before a place and what lies behind it; two times nothing where there is nothing.
+        /// The slices before a place and from it on; both are empty where the whole is.
         fn halves<T>(all: &mut [T], place: usize) -> [&mut [T]; 2] {
             all.split_at_mut(place.min(all.len())).into()
         }
@@ -257,7 +262,7 @@ mod tests {
 
     const PARAMETERS: usize = 200;
 
-    /// What a lane keeps of each parameter, after an update in pieces of `length` parameters.
+    /// A lane's numbers of each parameter, after an update in pieces of `length` parameters.
     fn updated(rule: &Rule, kept: Option<&[u32]>, length: usize) -> [Vec<f32>; 5] {
         let values = |seed: usize, count: usize| (0..count).map(|index| ((seed + index) as f32 * 0.7).sin().abs()).collect::<Vec<f32>>();
         let count = kept.map_or(PARAMETERS, <[u32]>::len);

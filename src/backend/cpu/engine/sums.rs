@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::backend::cpu::dense::LOGITS;
 use crate::backend::cpu::floats::Floats;
-use crate::backend::cpu::lane::LEAST_PIECE;
+use crate::backend::cpu::lane::piece_length;
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::comm::{Leaves, Node, NodeSums};
@@ -118,7 +118,7 @@ impl<'a> Parts<'a> {
 
     /// At most `count` pieces of the columns, at least one: of each piece `[part][width]`.
     pub(super) fn pieces(self, count: usize) -> Vec<Vec<&'a mut [f32]>> {
-        let width = self.length.div_ceil(count).max(LEAST_PIECE);
+        let width = piece_length(self.length, count);
         let mut pieces: Vec<_> = (0..self.length.div_ceil(width)).map(|_| Vec::new()).collect();
         for part in self.parts() {
             pieces.iter_mut().zip(part.chunks_mut(width)).for_each(|(piece, columns)| piece.push(columns));

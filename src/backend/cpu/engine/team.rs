@@ -24,7 +24,7 @@ pub(super) struct Team {
     patience: Patience,
 }
 
-/// What the threads of a team and its caller share.
+/// State that the threads of a team and its caller share.
 struct Shared {
     /// The number of the round, and in its last [`MEMBER_BITS`] how many threads are members of the round: those with the indices 1, 2, …
     round: AtomicU64,
@@ -112,7 +112,7 @@ impl Shared {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread of an index does until the team ends: its part of every round of which it is a member.
+    /// Runs the thread of an index until the team ends: its part of every round of which it is a member.
     fn serve(&self, index: usize) {
         let (mut last, mut patience) = (0, Patience::new());
         loop {
