@@ -7,9 +7,13 @@
 /// [`by_each_other`] of several points, in simulations of equal ones.
 const BY_EACH_OTHER: f64 = 1.08;
 
-/// Seeds that a mean begins with where it is to reach a precision, and the fewest that are added at once.
+/// Seeds that a mean begins with where it is to reach a precision, and after which points are compared first.
 const FIRST_SEEDS: u32 = 8;
+/// The fewest seeds that are added at once.
 const MORE_SEEDS: u32 = 4;
+
+/// A point is dropped where, of so many pairs of equal points, one point at most would be slower with as many seeds.
+const PAIRS: f64 = 256.0;
 
 /// Seeds of which a mean is made, at least.
 pub const FEWEST_SEEDS: usize = 4;
@@ -51,16 +55,65 @@ pub fn beyond_student(t: f64, freedom: usize) -> f64 {
 pub fn chosen(points: &[Vec<f64>], limit: f64) -> Option<[usize; 2]> {
     let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= FEWEST_SEEDS)?;
     let choose = |parity: usize| {
-        let rank = |point: &Vec<f64>| {
-            let mut steps: Vec<f64> = point.iter().take(seeds).skip(parity).step_by(2).copied().collect();
-            steps.sort_unstable_by(f64::total_cmp);
-            let middle = steps[(steps.len() - 1) / 2] + steps[steps.len() / 2];
-            (middle, steps.iter().map(|steps| steps.min(limit)).sum::<f64>())
-        };
-        let ranks: Vec<(f64, f64)> = points.iter().map(rank).collect();
-        (0..points.len()).min_by(|a, b| ranks[*a].0.total_cmp(&ranks[*b].0).then(ranks[*a].1.total_cmp(&ranks[*b].1)))
+        let half = |point: &Vec<f64>| point.iter().take(seeds).skip(parity).step_by(2).copied().collect();
+        best(points.iter().map(half).enumerate(), limit)
     };
     Some([choose(0)?, choose(1)?])
+}
+
+/// The place of the point with the least median of its steps, by the sum of the two in the middle, then with the least mean, failures at the limit.
+fn best(points: impl Iterator<Item = (usize, Vec<f64>)>, limit: f64) -> Option<usize> {
+    let rank = |(place, mut steps): (usize, Vec<f64>)| {
+        steps.sort_unstable_by(f64::total_cmp);
+        let middle = steps[(steps.len() - 1) / 2] + steps[steps.len() / 2];
+        (middle, steps.iter().map(|steps| steps.min(limit)).sum::<f64>(), place)
+    };
+    points.map(rank).min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|(.., place)| place)
+}
+
+/// How many seeds each point is to have, of `most`, where points that are plainly slower get no more: after 8 seeds, and again after twice as many, a
+/// point is dropped that took more steps than the best one with nearly all of these seeds (the sign test, by seed; a race of Birattari et al., 2002).
+/// Where the points still in play do not have the seeds of the next comparison, that is how many they are to have. `points` and `limit` as in
+/// [`chosen`].
+pub fn seeds_in_play(points: &[Vec<f64>], limit: f64, most: u32) -> Vec<u32> {
+    let mut dropped = vec![None; points.len()];
+    let mut looked = FIRST_SEEDS;
+    while looked < most {
+        let seeds = looked as usize;
+        let in_play = || (0..points.len()).filter(|&place| dropped[place].is_none());
+        if in_play().any(|place| points[place].len() < seeds) {
+            break;
+        }
+        let Some(best) = best(in_play().map(|place| (place, points[place][..seeds].to_vec())), limit) else { break };
+        let slower = |place: usize| points[place].iter().zip(&points[best]).take(seeds).filter(|(own, best)| own > best).count();
+        let plain = plainly_slower(seeds);
+        let losers: Vec<usize> = in_play().filter(|&place| slower(place) >= plain).collect();
+        losers.into_iter().for_each(|place| dropped[place] = Some(looked));
+        looked = looked.saturating_mul(2);
+    }
+    dropped.into_iter().map(|dropped| dropped.unwrap_or(looked.min(most))).collect()
+}
+
+/// The least number of `seeds` with which of two equal points the one is the slower one in at most 1 of 256 pairs.
+fn plainly_slower(seeds: usize) -> usize {
+    let mut log_chance = -(seeds as f64) * std::f64::consts::LN_2;
+    let mut beyond = 0.0;
+    for slower in (0..=seeds).rev() {
+        beyond += libm::exp(log_chance);
+        if beyond * PAIRS > 1.0 + 1e-9 {
+            return slower + 1;
+        }
+        log_chance += libm::log(slower as f64 / (seeds - slower + 1) as f64);
+    }
+    0
+}
+
+/// The places of the points that were not dropped for being plainly slower ([`seeds_in_play`]). A point with as many seeds as any other is in play.
+pub fn in_play(points: &[Vec<f64>], limit: f64) -> Vec<usize> {
+    let most = points.iter().map(Vec::len).max().unwrap_or(0);
+    let seeds = seeds_in_play(points, limit, most as u32);
+    let last = seeds.iter().max();
+    (0..points.len()).filter(|&place| points[place].len() == most || Some(&seeds[place]) == last).collect()
 }
 
 /// By how much the error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent trainings: a
@@ -145,6 +198,32 @@ mod tests {
             assert!((beyond_student(student(freedom), freedom) / 0.05 - 1.0).abs() < 2e-3, "{freedom}");
         }
         assert_eq!((beyond_student(0.0, 5), beyond_student(f64::INFINITY, 5)), (1.0, 0.0));
+    }
+
+    #[test]
+    fn points_that_are_slower_with_nearly_all_seeds_are_dropped() {
+        assert_eq!([8, 16, 32, 64].map(plainly_slower), [8, 14, 24, 44]);
+        // Slower with 7 of the first 8 seeds and 14 of 16; with each; as fast; failed with each, as does no other.
+        let best = |seeds: usize| (0..seeds).map(|seed| 100.0 + (seed % 5) as f64).collect::<Vec<f64>>();
+        let times = |slow: f64, seeds: usize| best(seeds).into_iter().map(|steps| steps * slow).collect::<Vec<f64>>();
+        let mut mostly = times(1.1, 40);
+        (mostly[0], mostly[9]) = (90.0, 90.0);
+        let points =
+            |seeds: [usize; 4]| vec![mostly[..seeds[0]].to_vec(), times(1.3, seeds[1]), best(seeds[2]), vec![f64::INFINITY; seeds[3]]];
+        for (have, expected) in [
+            ([0, 8, 8, 8], [8, 8, 8, 8]),
+            ([8, 8, 8, 8], [16, 8, 16, 8]),
+            ([16, 8, 16, 8], [16, 8, 32, 8]),
+            ([16, 8, 32, 8], [16, 8, 40, 8]),
+            ([40, 40, 40, 40], [16, 8, 40, 8]),
+        ] {
+            assert_eq!(seeds_in_play(&points(have), 500.0, 40), expected, "{have:?}");
+        }
+        assert_eq!(seeds_in_play(&points([8, 8, 8, 8]), 500.0, 8), [8; 4]);
+        assert_eq!(in_play(&points([16, 8, 40, 8]), 500.0), [2]);
+        assert_eq!(in_play(&points([40, 40, 40, 40]), 500.0), [0, 1, 2, 3]);
+        assert_eq!(in_play(&points([16, 8, 12, 8]), 500.0), [0, 2], "seeds of the one that is not dropped are still to come");
+        assert!(in_play(&[], 500.0).is_empty() && seeds_in_play(&[], 500.0, 16).is_empty());
     }
 
     #[test]

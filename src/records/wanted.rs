@@ -24,7 +24,8 @@ pub struct Wanted {
 
 impl Wanted {
     /// Confirmations that a study asks of a cell whose trials are all measured, one of the study's `cells`: where the cell's mean is to reach a
-    /// precision, those of the seeds that its confirmations call for next. None where the study confirms nothing, or no trial reached the goal.
+    /// precision, or slower points are dropped, those of the seeds that its confirmations call for next. None where the study confirms nothing, or no
+    /// trial reached the goal.
     pub fn of(cell: &Cell, cells: &[Cell], study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
@@ -45,17 +46,34 @@ impl Wanted {
             let seeds = Seeds::fresh(number, point, confirm, study.data.order);
             Training { point, number, seeds, evaluate_every }
         };
-        let wanted = |seeds: u32| Wanted {
+        let of_each = |seeds: &[u32]| Wanted {
             evaluate_every,
             last_step: Race::Until(confirm.limit).last_step(best, evaluate_every).unwrap_or(u32::MAX),
             goes_on: confirm.mean_error,
-            trainings: points.iter().flat_map(|&point| (0..seeds).map(move |number| training(point, number))).collect(),
+            trainings: points
+                .iter()
+                .zip(seeds)
+                .flat_map(|(&point, &seeds)| (0..seeds).map(move |number| training(point, number)))
+                .collect(),
         };
-        if confirm.precision == 0.0 {
-            return Some(wanted(confirm.seeds));
+        let of_all = |seeds: u32| of_each(&vec![seeds; points.len()]);
+        if !confirm.drop_slower {
+            let half_width = |seeds: u32| of_all(seeds).half_width(&cell.confirmations);
+            return Some(of_all(seeds_of_each(confirm, half_width)));
         }
-        let half_width = |seeds: u32| wanted(seeds).half_width(&cell.confirmations);
-        Some(wanted(statistics::seeds(confirm.precision, confirm.seeds, half_width)))
+        let seeds_had = |point: &u32| cell.confirmations_of(*point).map(|one| one.training.number + 1).max().unwrap_or(0);
+        let had: Vec<u32> = points.iter().map(|point| seeds_had(point).min(confirm.seeds)).collect();
+        let had = of_each(&had);
+        let known = had.among(&cell.confirmations);
+        let first_steps = first_steps(&points, &known);
+        let in_play = |most: u32| of_each(&statistics::seeds_in_play(&first_steps, had.last_step.into(), most));
+        let mut wanted = in_play(seeds_of_each(confirm, |most| in_play(most).half_width(&cell.confirmations)));
+        // Seeds that a point had before points were dropped, or before another point came, stay.
+        wanted.trainings.extend(known.iter().map(|one| one.training));
+        let place = |training: &Training| (points.iter().position(|point| *point == training.point), training.number);
+        wanted.trainings.sort_by_cached_key(place);
+        wanted.trainings.dedup();
+        Some(wanted)
     }
 
     /// Half the width of the interval of the mean log steps, by these trainings; none where not all of them are known.
@@ -64,10 +82,11 @@ impl Wanted {
         if known.len() < self.trainings.len() {
             return None;
         }
-        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
         let points: Vec<Vec<f64>> =
             known.chunk_by(|a, b| a.training.point == b.training.point).map(|point| point.iter().map(steps).collect()).collect();
-        Some(statistics::half_width(&points, self.last_step.into()))
+        let limit = self.last_step.into();
+        let in_play: Vec<Vec<f64>> = statistics::in_play(&points, limit).into_iter().map(|place| points[place].clone()).collect();
+        Some(statistics::half_width(&in_play, limit))
     }
 
     /// How many points are confirmed.
@@ -127,6 +146,27 @@ impl Wanted {
         }
         Some(Confirmation { training, run })
     }
+}
+
+/// Seeds of each point: all, or as many as the precision asks for. `half_width` is half the width of the interval that so many seeds give, none of
+/// seeds that are not all trained yet.
+fn seeds_of_each(confirm: &Confirm, half_width: impl Fn(u32) -> Option<f64>) -> u32 {
+    if confirm.precision == 0.0 { confirm.seeds } else { statistics::seeds(confirm.precision, confirm.seeds, half_width) }
+}
+
+/// The steps of each point with its first seeds, as far as all of these are `known`, infinite ones of a training that failed. `known` is by point,
+/// then number.
+fn first_steps(points: &[u32], known: &[Confirmation]) -> Vec<Vec<f64>> {
+    let of_point = |&point: &u32| {
+        let all = known.iter().filter(|one| one.training.point == point);
+        all.zip(0..).take_while(|(one, number)| one.training.number == *number).map(|(one, _)| steps(one)).collect()
+    };
+    points.iter().map(of_point).collect()
+}
+
+/// The steps of a training to the goal, infinite where it failed.
+fn steps(one: &Confirmation) -> f64 {
+    one.run.steps.map_or(f64::INFINITY, f64::from)
 }
 
 /// The points of a cell's trials that reached the goal in the fewest steps, from the best one on: as many as are confirmed, or all that did.

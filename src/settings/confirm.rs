@@ -37,6 +37,10 @@ section! {
         /// them.
         #[serde(skip_serializing_if = "is_zero")]
         precision: f64 = 0.0 => key(Number::real((Included(0.0), Included(MOST_PRECISION))), "0.1").see("how-it-works.md#confirmation"),
+        /// Whether points that are plainly slower get no more seeds: those that, after 8, 16, 32 … seeds, took more steps than the best point with
+        /// nearly all of them. A study that drops points goes on doing so.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        drop_slower: bool = false => flag().see("how-it-works.md#confirmation"),
         /// Most steps of such a training, in times the cell's steps-to-result.
         limit: f64 = 4.0 => key(Number::real((Included(1.0), Included(MOST_TIMES))), "4"),
         /// Steps between two evaluations of such a training; 0: those of the trials or, where it is less, a fiftieth of the cell's steps-to-result,
@@ -75,6 +79,8 @@ impl Confirm {
         self.seeds = self.seeds.max(other.seeds);
         // 0 asks for all seeds, which is more than any interval does.
         self.precision = self.precision.min(other.precision);
+        // Seeds that a point has stay, and a point that was dropped stays dropped.
+        self.drop_slower |= other.drop_slower;
         self.limit = self.limit.max(other.limit);
     }
 

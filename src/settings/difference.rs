@@ -22,7 +22,7 @@ pub const IGNORED_KEYS: [&str; 8] = [
 pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
 
 /// The keys of which a study may go on with more: those of the grid, and how much is confirmed.
-pub const GROWING_KEYS: [&str; 8] = [
+pub const GROWING_KEYS: [&str; 9] = [
     "grid.batch_sizes",
     "grid.sparsities",
     "grid.trials",
@@ -30,6 +30,7 @@ pub const GROWING_KEYS: [&str; 8] = [
     "confirm.neighbours",
     "confirm.seeds",
     "confirm.precision",
+    "confirm.drop_slower",
     "confirm.limit",
 ];
 

@@ -283,16 +283,17 @@ impl fmt::Display for CostBound {
             }
             Race::Off => writeln!(f, "\nEvery trial runs to its own goal or end (race = false)."),
         }?;
-        let Some(Confirm { points, seeds, precision, limit, mean_error, .. }) = &study.confirm else { return Ok(()) };
+        let Some(Confirm { points, seeds, precision, drop_slower, limit, mean_error, .. }) = &study.confirm else { return Ok(()) };
         let (points, seeds) = (some(*points as usize, "point"), some(*seeds as usize, "fresh seed"));
         let fewer = match precision {
             0.0 => String::new(),
             _ => format!(", fewer once the mean log steps are known to ±{precision}"),
         };
+        let dropped = if *drop_slower { ", fewer for points that are plainly slower" } else { "" };
         let most = if *mean_error { "" } else { "at most " };
         writeln!(
             f,
-            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}, to {most}{limit} times the cell's steps-to-result."
+            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}{dropped}, to {most}{limit} times the cell's steps-to-result."
         )
     }
 }

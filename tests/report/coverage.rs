@@ -227,68 +227,106 @@ fn of_mean_error(simulation: u64) -> Known {
     };
     // The mean of log-normal numbers lies above their median.
     let truth = 500.0 * (2.0 * (0.08 * 0.08 + 0.03 * 0.03) / 2.0_f64).exp();
-    ("mean error", mean_error(&(0..SEEDS).map(errors).collect::<Vec<_>>(), 10.0, 1.0), truth)
+    ("mean error", mean_error(&(0..SEEDS.into()).map(errors).collect::<Vec<_>>(), 10.0, 1.0), truth)
 }
 
 /// No interval: more than half of a cell's trainings failed.
 const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
 
 /// Seeds of a confirmed cell, and the limit of a training in K*.
-const SEEDS: u64 = 16;
+const SEEDS: u32 = 16;
 const LIMIT: f64 = 2_000.0;
 
 /// Seeds at most where they are added until the mean log steps are known to ±0.1, and the name of that column.
 const MOST_SEEDS: u32 = 32;
 const PRECISE: &str = "equal points, seeds added until precision = 0.1";
 
-/// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by
-/// 16 %, of which half is common to points and cells; steps are known to 10; in the fourth column trainings that take 1.2 times the median fail, in
-/// the last one seeds are added as the rule of precision says.
-fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
-    let cell = |seed: u64, cell: u64, count: u64, spread: f64, limit: f64, precision: f64| {
+/// Simulated cells that are confirmed.
+struct Confirming {
+    name: &'static str,
+    points: u64,
+    /// The log steps by which each point is slower than the one before.
+    slower: f64,
+    limit: f64,
+    /// Precision at which no more seeds are added; 0: all seeds are trained.
+    precision: f64,
+    /// Whether points that are plainly slower get no more seeds.
+    drops: bool,
+}
+
+impl Confirming {
+    const EQUAL: Confirming = Confirming { name: "3 equal points", points: 3, slower: 0.0, limit: LIMIT, precision: 0.0, drops: false };
+
+    /// What confirmation says of a cell, and the numbers of its points in play. Cell 1 is by 0.7 log steps slower than cell 0, with twice the limit.
+    fn cell(&self, seed: u64, cell: u64) -> (Confirmed, Vec<usize>) {
+        let limit = self.limit * (cell + 1) as f64;
         let training = |point: u64, number: u64| {
             let noise =
                 0.16 * 0.5_f64.sqrt() * (normal(seed * 1000 + number) + normal((seed * 1000 + number) * 16 + 8_000_000 + point + 8 * cell));
-            let steps = (500.0_f64.ln() + spread * point as f64 + 0.7 * cell as f64 + noise).exp();
+            let steps = (500.0_f64.ln() + self.slower * point as f64 + 0.7 * cell as f64 + noise).exp();
             let steps = (steps / 10.0).ceil() * 10.0;
             (steps <= limit).then_some((steps - 10.0, steps))
         };
-        let of_seeds = |seeds: u64| (0..count).map(|point| (0..seeds).map(|number| training(point, number)).collect()).collect();
-        let half_width = |seeds: u32| {
-            let points: Vec<Vec<Reached>> = of_seeds(seeds.into());
-            let steps = |reached: &Reached| reached.map_or(f64::INFINITY, |(_, steps)| steps);
-            let points: Vec<Vec<f64>> = points.iter().map(|point| point.iter().map(steps).collect()).collect();
+        let steps = |reached: &Reached| reached.map_or(f64::INFINITY, |(_, steps)| steps);
+        let all: Vec<Vec<Reached>> =
+            (0..self.points).map(|point| (0..MOST_SEEDS.into()).map(|number| training(point, number)).collect()).collect();
+        let all_steps: Vec<Vec<f64>> = all.iter().map(|point| point.iter().map(steps).collect()).collect();
+        let seeds_of = |most: u32| match self.drops {
+            true => statistics::seeds_in_play(&all_steps, limit, most),
+            false => vec![most; all.len()],
+        };
+        let in_play = |most: u32| {
+            let trained: Vec<Vec<f64>> =
+                all_steps.iter().zip(seeds_of(most)).map(|(steps, seeds)| steps[..seeds as usize].to_vec()).collect();
+            statistics::in_play(&trained, limit)
+        };
+        let half_width = |most: u32| {
+            let points: Vec<Vec<f64>> = in_play(most).into_iter().map(|place| all_steps[place][..most as usize].to_vec()).collect();
             Some(statistics::half_width(&points, limit))
         };
-        let seeds = if precision > 0.0 { statistics::seeds(precision, MOST_SEEDS, half_width).into() } else { SEEDS };
-        let points: Vec<Vec<Reached>> = of_seeds(seeds);
-        Confirmed::new(&points, limit).unwrap()
-    };
-    let one = |seed: u64, count: u64, spread: f64, limit: f64, precision: f64| {
-        let [own, other] = [0, 1].map(|number| cell(seed, number, count, spread, limit * if number == 0 { 1.0 } else { 2.0 }, precision));
+        let seeds = if self.precision > 0.0 { statistics::seeds(self.precision, MOST_SEEDS, half_width) } else { SEEDS };
+        let in_play = in_play(seeds);
+        let points: Vec<Vec<Reached>> = in_play.iter().map(|&place| all[place][..seeds as usize].to_vec()).collect();
+        (Confirmed::new(&points, limit).unwrap(), in_play)
+    }
+
+    /// The intervals of a simulation with what they are to hold.
+    fn simulated(&self, seed: u64) -> Vec<(&'static str, Estimate, f64)> {
+        let [(own, own_points), (other, other_points)] = [0, 1].map(|number| self.cell(seed, number));
         // What the chosen points take in the mean.
-        let truth = |confirmed: &Confirmed| confirmed.chosen.iter().map(|&point| spread * point as f64).sum::<f64>() / 2.0;
-        let steps = 500.0 * truth(&own).exp();
-        let failing = libm::erfc((limit / steps).ln() / 0.16 / 2f64.sqrt()) / 2.0;
+        let truth = |confirmed: &Confirmed, points: &[usize]| {
+            confirmed.chosen.iter().map(|&place| self.slower * points[place] as f64).sum::<f64>() / 2.0
+        };
+        let (of_own, of_other) = (truth(&own, &own_points), truth(&other, &other_points));
+        let steps = 500.0 * of_own.exp();
+        let failing = libm::erfc((self.limit / steps).ln() / 0.16 / 2f64.sqrt()) / 2.0;
         let ninth = if failing > 0.1 { f64::INFINITY } else { steps * (1.2816_f64 * 0.16).exp() };
         vec![
             ("median of confirmed steps", own.median, steps),
             ("geometric mean of confirmed steps", own.mean, steps),
             ("steps by which 9 of 10 are there", own.nine_of_ten, ninth),
             ("share of failures", own.failures, failing),
-            ("ratio of two cells, by seed", other.over(&own).unwrap_or(UNKNOWN), (0.7 + truth(&other) - truth(&own)).exp()),
+            ("ratio of two cells, by seed", other.over(&own).unwrap_or(UNKNOWN), (0.7 + of_other - of_own).exp()),
         ]
-    };
+    }
+}
+
+/// Confirmed steps of two cells with the same seeds: names and shares. Seeds scatter by 16 %, of which half is common to points and cells; steps are
+/// known to 10; where a fifth of the trainings fail, those do that take 1.2 times the median.
+fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
+    const EQUAL: Confirming = Confirming::EQUAL;
     let columns = [
-        ("3 equal points", 3, 0.0, LIMIT, 0.0),
-        ("8 equal points, as with neighbours", 8, 0.0, LIMIT, 0.0),
-        ("points 10 % apart", 3, 0.1, LIMIT, 0.0),
-        ("equal points, a fifth of the trainings fail", 3, 0.0, 570.0, 0.0),
-        (PRECISE, 3, 0.0, LIMIT, 0.1),
+        EQUAL,
+        Confirming { name: "8 equal points, as with neighbours", points: 8, ..EQUAL },
+        Confirming { name: "points 10 % apart", slower: 0.1, ..EQUAL },
+        Confirming { name: "equal points, a fifth of the trainings fail", limit: 570.0, ..EQUAL },
+        Confirming { name: PRECISE, precision: 0.1, ..EQUAL },
+        Confirming { name: "8 equal points, plainly slower ones dropped", points: 8, drops: true, ..EQUAL },
+        Confirming { name: "8 points 5 % apart, plainly slower ones dropped", points: 8, slower: 0.05, drops: true, ..EQUAL },
     ];
-    let column = |(name, count, spread, limit, precision): (&str, u64, f64, f64, f64)| {
-        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, count, spread, limit, precision)).collect();
-        (name.to_owned(), shares(all).into_iter().map(|(name, share)| (name.to_owned(), share)).collect())
+    let column = |confirming: Confirming| {
+        let all = (0..simulations).into_par_iter().map(|seed| confirming.simulated(seed + 1_000)).collect();
+        (confirming.name.to_owned(), shares(all).into_iter().map(|(name, share)| (name.to_owned(), share)).collect())
     };
     columns.map(column).into()
 }
@@ -309,7 +347,7 @@ pub fn confirmed_study(seed: u64, sizes: &[u32], laws: [(f64, f64); 2], tuning: 
         let ends = [c1 / f64::from(cell.key.batch_size), c2];
         let law = ends.map(|end| end.powf(sharpness)).iter().sum::<f64>().powf(1.0 / sharpness);
         let own = tuning * normal(seed * 1000 + 900 + place as u64);
-        for (point, number) in (0..3).flat_map(|point| (0..SEEDS as u32).map(move |number| (point, number))) {
+        for (point, number) in (0..3).flat_map(|point| (0..SEEDS).map(move |number| (point, number))) {
             let of_cell = (seed * 1000 + u64::from(number)) * 256 + 9_000_000_000 + 3 * place as u64 + u64::from(point);
             let noise = 0.16 * 0.5_f64.sqrt() * (normal(seed * 1000 + u64::from(number)) + normal(of_cell));
             let steps = (law * (own + noise).exp()).ceil() as u32;

@@ -1,6 +1,7 @@
 //! Confirmations: the best points of each cell, trained again with fresh seeds. They are the same on any ranks, in any waves, after interruptions and
 //! in a study that grew; and a result file alone can be confirmed.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::support::records::{complete, complete_in_order, timeless};
@@ -189,19 +190,62 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     }
     let precision = format!("confirm.precision={precision}");
     let set = ["--set", &precision];
-    assert_eq!(run(0, &study, "one.h5", &set), expected);
-    assert_eq!(run(2, &study, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
-    for milliseconds in [150, 300] {
-        let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
-        kill(&mut study.measuring(train(), "killed.h5", &options.concat()), milliseconds);
-    }
-    assert_eq!(run(0, &study, "killed.h5", &set), expected);
+    expect_however_it_runs(&study, &set, &expected);
 
     // All seeds are more than any precision asks for.
     let missing = confirmations(&whole).len() - confirmations(&expected).len();
     assert_eq!(trained(&study, "one.h5", &[]), (0, missing));
     assert_eq!(trained(&study, "one.h5", &set), (0, 0));
     assert_eq!(complete_in_order(&study.at("one.h5")), whole);
+}
+
+/// The file `one.h5`, runs of two ranks, and runs that are killed have these cells.
+fn expect_however_it_runs(study: &Study, set: &[&str], expected: &[Cell]) {
+    assert_eq!(run(0, study, "one.h5", set), expected);
+    assert_eq!(run(2, study, "two.h5", &[set, &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
+    for milliseconds in [150, 300] {
+        let options = [set, &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
+        kill(&mut study.measuring(train(), "killed.h5", &options.concat()), milliseconds);
+    }
+    assert_eq!(run(0, study, "killed.h5", set), expected);
+}
+
+/// Points that are plainly slower have no more seeds than it took to see that; the others have the confirmations that they have without that rule.
+#[test]
+fn plainly_slower_points_get_no_more_seeds() {
+    let study = study("[confirm]\npoints = 5\nseeds = 20\nlimit = 4\n\n[search]");
+    let whole = run(0, &study, "whole.h5", &[]);
+    let mut expected = whole.clone();
+    let mut seeds_of_cells = Vec::new();
+    for (cell, all) in expected.iter_mut().zip(&whole) {
+        let limit = 4.0 * f64::from(cell.steps_to_result().unwrap());
+        let points = all.confirmed_points();
+        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
+        let steps: Vec<Vec<f64>> = points.iter().map(|&point| all.confirmations_of(point).map(steps).collect()).collect();
+        let seeds = statistics::seeds_in_play(&steps, limit, 20);
+        cell.confirmations.retain(|one| {
+            let place = points.iter().position(|&point| point == one.training.point).unwrap();
+            one.training.number < seeds[place]
+        });
+        seeds_of_cells.push(seeds);
+    }
+    let all_seeds = seeds_of_cells.concat();
+    assert!(all_seeds.contains(&16) && all_seeds.contains(&20), "nothing to see: {seeds_of_cells:?}");
+    let set = ["--set", "confirm.drop_slower=true"];
+    expect_however_it_runs(&study, &set, &expected);
+    // The report makes its means of the points in play, with all their seeds.
+    succeed(dps_report().arg(study.at("one.h5")).arg("-o").arg(study.at("report")));
+    let mut table = csv::Reader::from_path(study.at("report").join("confirmed.csv")).unwrap();
+    let rows: Vec<HashMap<String, String>> = table.deserialize().map(Result::unwrap).collect();
+    let in_play = |seeds: &[u32]| seeds.iter().filter(|&&seeds| seeds == 20).count().to_string();
+    let found: Vec<[&str; 2]> = rows.iter().map(|row| ["seeds", "points"].map(|name| row[name].as_str())).collect();
+    let expected: Vec<String> = seeds_of_cells.iter().map(|seeds| in_play(seeds)).collect();
+    assert_eq!(found, expected.iter().map(|points| ["20", points]).collect::<Vec<_>>());
+
+    // Seeds that points have had before stay, and more seeds are for those in play alone.
+    assert_eq!(trained(&study, "whole.h5", &set), (0, 0));
+    assert_eq!(complete_in_order(&study.at("whole.h5")), whole);
+    assert_eq!(trained(&study, "one.h5", &["--set", "confirm.seeds=21"]).1, all_seeds.iter().filter(|&&seeds| seeds == 20).count());
 }
 
 /// A training that failed at a lower limit is known to have failed until it is trained on, in cells that are not confirmed again too.

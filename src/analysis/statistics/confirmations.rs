@@ -15,7 +15,7 @@ use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, CellKey, Confirmation, Status};
 use crate::results::WorkloadSummary;
 use crate::settings::ascending;
-use crate::statistics::crossed;
+use crate::statistics::{crossed, in_play};
 
 /// What confirmations say of a cell.
 #[derive(Debug, Clone)]
@@ -90,10 +90,15 @@ pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
     study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
 }
 
-/// The points of a cell's confirmations, and the confirmations of each by seed: of the seeds that every point has.
+/// The points of a cell's confirmations that were not dropped as slower ones, and the confirmations of each by seed: of the seeds that all of them
+/// have.
 fn by_point(cell: &Cell) -> (Vec<u32>, Vec<Vec<&Confirmation>>) {
-    let points = cell.confirmed_points();
+    let all = cell.confirmed_points();
     let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
+    let limit = limit(cell);
+    let steps = |one: &Confirmation| one.run.steps.filter(|&steps| steps <= limit).map_or(f64::INFINITY, f64::from);
+    let steps: Vec<Vec<f64>> = all.iter().map(|point| of_point(point).into_values().map(steps).collect()).collect();
+    let points: Vec<u32> = in_play(&steps, limit.into()).into_iter().map(|place| all[place]).collect();
     let by_number: Vec<BTreeMap<u32, &Confirmation>> = points.iter().map(of_point).collect();
     let is_shared = |number: &u32| by_number.iter().all(|point| point.contains_key(number));
     let confirmations =
