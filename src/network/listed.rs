@@ -1,11 +1,12 @@
 //! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
 
-use super::builder::{Builder, Learnt};
+use super::builder::Learnt;
 use super::choice::NetworkChoice;
 use super::description::Network;
-use super::layer::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
+use super::layer::{Dense, DenseOutput, Epilogue, GlobalMean, GroupNorm, Layer, Map, Pool, PoolKind, Slot};
 use super::names::NetworkName;
 use super::specification::{Initialisation, LayerSpec, Padding};
+use super::tensor::TensorKind;
 use crate::Error;
 
 /// Parameters that a network may have.
@@ -22,8 +23,8 @@ const MOST_VALUES: u64 = 100_000_000;
 
 /// The network of a list, or a sentence about the first layer that does not fit.
 fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
-    let mut reader =
-        Reader { layers, next: 0, builder: Builder::new(classes), shape: Map::plain(image[0], image[1], image[2]), ..Reader::default() };
+    let network = Network { classes, ..Network::default() };
+    let mut reader = Reader { layers, network, shape: Map::plain(image[0], image[1], image[2]), ..Reader::default() };
     reader.input = reader.write(reader.shape)?;
     while reader.next < layers.len() {
         reader.layer(classes)?;
@@ -31,7 +32,7 @@ fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Ne
     if !reader.ended {
         return Err(format!("expected a dense layer at the end, which makes the logits, found {}", reader.found()));
     }
-    Ok(reader.builder.network)
+    Ok(reader.network)
 }
 
 impl Network {
@@ -66,7 +67,7 @@ struct Reader<'a> {
     layers: &'a [LayerSpec],
     /// The entry to read next.
     next: usize,
-    builder: Builder,
+    network: Network,
     /// Shape of the map written last, without its border.
     shape: Map,
     /// Place of the map written last.
@@ -165,7 +166,7 @@ impl Reader<'_> {
                  channels, or a smaller kernel"
             ));
         }
-        Ok(self.builder.map(map))
+        Ok(self.network.add_map(map))
     }
 
     /// Refuses parameters that are too many: each product has so many places, inputs at each place, and outputs.
@@ -175,7 +176,7 @@ impl Reader<'_> {
             (places.max(least) as u64).saturating_mul(inputs).saturating_add(1).saturating_mul(outputs)
         };
         let sum = |least, wider| products.iter().fold(0_u64, |sum, &product| sum.saturating_add(count(product, least, wider)));
-        if sum(1, 0).saturating_add(self.builder.network.parameters() as u64) > MOST_PARAMETERS {
+        if sum(1, 0).saturating_add(self.network.parameters() as u64) > MOST_PARAMETERS {
             return Err(self.refuse(&format!("at most {MOST_PARAMETERS} parameters up to there; give it fewer channels or outputs")));
         }
         // A dense layer may read a map of one channel, whose every place is widened to a vector of 16.
@@ -196,7 +197,7 @@ impl Reader<'_> {
         initialisation: Initialisation,
         has_bias: bool,
     ) -> Result<(), String> {
-        let map = self.builder.network.maps[self.input];
+        let map = self.network.maps[self.input];
         let sides = [self.shape.height, self.shape.width];
         if padding == Padding::Valid && sides.iter().any(|&side| side < kernel) {
             return Err(self.refuse(&format!("at least {kernel} × {kernel} for its kernel; use \"same\" padding or a smaller kernel")));
@@ -221,7 +222,7 @@ impl Reader<'_> {
         };
         self.input = epilogue.written();
         let learnt = Learnt { name: &name, initialisation, has_bias };
-        self.producer = Some(self.builder.convolution(&learnt, input, [kernel, stride], output, epilogue, producer));
+        self.producer = Some(self.network.add_convolution(&learnt, input, [kernel, stride], output, epilogue, producer));
         Ok(())
     }
 
@@ -270,7 +271,7 @@ impl Reader<'_> {
         let inside = self.bordered(shape, [1, 1])?;
         let (input, producer) = (self.input, self.producer);
         let epilogue = Epilogue::Relu { rectified: inside };
-        let first = self.builder.convolution(&first_learnt, input, [3, stride], shape, epilogue, producer);
+        let first = self.network.add_convolution(&first_learnt, input, [3, stride], shape, epilogue, producer);
         // Relu stands in the list where no other block follows, which begins with one of its own.
         let followed = matches!(self.peek(), Some(LayerSpec::Residual { .. }));
         if !followed && !self.take(&LayerSpec::Relu) {
@@ -280,8 +281,8 @@ impl Reader<'_> {
         let stream = self.bordered(shape, [0, 0])?;
         let epilogue = Epilogue::Stream { stream, rectified: self.write(shape)?, shortcut: Some(shortcut) };
         self.input = epilogue.written();
-        let last = self.builder.convolution(&last_learnt, inside, [3, 1], shape, epilogue, Some(first));
-        if let Layer::Convolution(convolution) = &mut self.builder.network.layers[first] {
+        let last = self.network.add_convolution(&last_learnt, inside, [3, 1], shape, epilogue, Some(first));
+        if let Layer::Convolution(convolution) = &mut self.network.layers[first] {
             convolution.bypass = Some(last);
         }
         self.producer = Some(last);
@@ -296,18 +297,12 @@ impl Reader<'_> {
         }
         let relu = self.take(&LayerSpec::Relu);
         self.shape = Map::plain((height - size) / stride + 1, (width - size) / stride + 1, channels);
-        let (input, output, producer) = (self.input, self.write(self.shape)?, self.producer);
-        let index = self.builder.layer(Layer::Pool(Pool { kind, size, stride, input, output, relu, producer }));
-        self.after(output, index);
-        Ok(())
+        self.add(|input, output, producer| Layer::Pool(Pool { kind, size, stride, input, output, relu, producer }))
     }
 
     fn global_mean(&mut self) -> Result<(), String> {
         self.shape = Map::plain(1, 1, self.shape.channels);
-        let (input, output, producer) = (self.input, self.write(self.shape)?, self.producer);
-        let index = self.builder.layer(Layer::GlobalMean(GlobalMean { input, output, producer }));
-        self.after(output, index);
-        Ok(())
+        self.add(|input, output, producer| Layer::GlobalMean(GlobalMean { input, output, producer }))
     }
 
     fn group_norm(&mut self, groups: usize) -> Result<(), String> {
@@ -325,17 +320,22 @@ impl Reader<'_> {
         self.norms += 1;
         let learnt = Learnt { name: &format!("norm{}", self.norms), initialisation: Initialisation::VarianceScaling, has_bias: true };
         let relu = self.take(&LayerSpec::Relu);
-        let (input, output) = (self.input, self.write(self.shape)?);
-        let index = self.builder.group_norm(&learnt, groups, [input, output], relu, producer);
-        self.after(output, index);
-        Ok(())
+        let [scale, bias] = [TensorKind::Scale, TensorKind::Bias].map(|kind| self.network.add_tensor(&learnt, kind, 1, channels));
+        let (positions, group_channels) = (height * width, channels / groups);
+        self.add(|input, output, _| {
+            Layer::GroupNorm(GroupNorm { groups, group_channels, positions, channels, scale, bias, input, output, relu, producer })
+        })
     }
 
-    /// A layer that is no convolution has written a map: its gradient is needed if that of what it read is.
-    fn after(&mut self, output: Slot, index: usize) {
+    /// Adds a layer that is neither a convolution nor fully connected, made of the map that it reads, the map that it writes and the producer of the
+    /// former. The gradient of the latter is needed if that of the former is.
+    fn add(&mut self, layer: impl FnOnce(Slot, Slot, Option<usize>) -> Layer) -> Result<(), String> {
+        let output = self.write(self.shape)?;
+        let index = self.network.add_layer(layer(self.input, output, self.producer));
         self.input = output;
         self.producer = self.producer.map(|_| index);
         self.stream = None;
+        Ok(())
     }
 
     fn flatten(&mut self) -> Result<(), String> {
@@ -350,7 +350,8 @@ impl Reader<'_> {
         if (self.shape.height, self.shape.width) != (1, 1) {
             return Err(self.refuse("1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it"));
         }
-        self.check_parameters(&[[1, self.shape.channels, outputs]])?;
+        let inputs = self.shape.channels;
+        self.check_parameters(&[[1, inputs, outputs]])?;
         self.dense += 1;
         let name = format!("dense{}", self.dense);
         let (input, producer) = (self.input, self.producer);
@@ -374,7 +375,8 @@ impl Reader<'_> {
             DenseOutput::Hidden { written: self.write(self.shape)?, relu }
         };
         let learnt = Learnt { name: &name, initialisation, has_bias };
-        let index = self.builder.dense(&learnt, input, outputs, output, producer);
+        let (weights, bias) = self.network.add_parameters(&learnt, inputs, outputs);
+        let index = self.network.add_layer(Layer::Dense(Dense { input, inputs, outputs, weights, bias, has_bias, producer, output }));
         if let DenseOutput::Hidden { written, .. } = output {
             (self.input, self.producer) = (written, Some(index));
         }

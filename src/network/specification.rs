@@ -181,13 +181,10 @@ impl LayerSpec {
                 initialisation: initialisation(entry)?,
                 bias: bias(entry)?,
             },
-            LayerName::MaxPool => {
+            LayerName::MaxPool | LayerName::AveragePool => {
                 let size = whole("size", None, MOST_SIDE)?;
-                LayerSpec::MaxPool { size, stride: whole("stride", Some(size), MOST_SIDE)? }
-            }
-            LayerName::AveragePool => {
-                let size = whole("size", None, MOST_SIDE)?;
-                LayerSpec::AveragePool { size, stride: whole("stride", Some(size), MOST_SIDE)? }
+                let stride = whole("stride", Some(size), MOST_SIDE)?;
+                if name == LayerName::MaxPool { LayerSpec::MaxPool { size, stride } } else { LayerSpec::AveragePool { size, stride } }
             }
             LayerName::Dense => LayerSpec::Dense {
                 outputs: whole("outputs", None, MOST_OUTPUTS)?,

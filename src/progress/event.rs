@@ -152,6 +152,64 @@ impl Nearness {
     }
 }
 
+/// What the words for an event need of those before it.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Cells in all.
+    pub cells: usize,
+    /// Cells that are measured.
+    pub finished: usize,
+    nearness: Nearness,
+}
+
+impl Told {
+    /// Takes notice of an event, and returns its lines where every text of a study has them.
+    pub(super) fn lines(&mut self, event: &Event) -> Option<String> {
+        self.nearness.notice(event);
+        Some(match event {
+            Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
+                (self.cells, self.finished) = (*cells, *done);
+                let (cells, trials, ranks) = (some(*cells, "cell"), some(*trials as usize, "trial"), some(*ranks, "rank"));
+                format!("{name}: {cells} of {trials}; goal: at most {threshold} errors of {validation_examples}\n{ranks}; {device}")
+            }
+            Event::Scored { .. } | Event::CellStarted { .. } | Event::Moment { .. } => return None,
+            Event::Resumed { key, step, ended, trials } => {
+                let from = if *step > 0 { format!("goes on from step {step}") } else { "goes on".into() };
+                format!("{key} {from}, {ended} of {trials} trials ended")
+            }
+            Event::CellFinished { cell, left } => {
+                self.finished += 1;
+                let (number, outcome) = (self.finished, outcome(cell, &self.nearness));
+                format!("[{number}/{}] {}: {outcome} in {:.1} s{}", self.cells, cell.key, cell.seconds, rest(*left))
+            }
+            Event::Confirming { key, points, trainings, done, .. } => {
+                let before = if *done > 0 { format!(", {done} of them ended before") } else { String::new() };
+                format!("{key}: confirms {} by {}{before}", some(*points, "point"), some(*trainings, "training"))
+            }
+            Event::Confirmed { cell, last_step, left } => {
+                let points = cell.confirmed_points().into_iter();
+                let points: Vec<String> =
+                    points.map(|point| format!("trial {point}'s point {}", scatter(cell, point, *last_step))).collect();
+                format!("{} confirmed: {} in {:.1} s{}", cell.key, points.join(", "), cell.confirmation_seconds(), rest(*left))
+            }
+            Event::Detail(line) | Event::Note(line) | Event::Lost(line) => (*line).to_owned(),
+        })
+    }
+
+    /// How far the cell under way is beside its step, in words: error, goal, loss, trials, and when the study is probably done.
+    pub(super) fn standing(&self, moment: &Moment, left: Option<Forecast>) -> String {
+        let error = self.nearness.error().map_or(String::new(), |error| format!("error {error}, "));
+        let loss = moment.loss.map_or(String::new(), |loss| format!(", loss {}", digits(loss.into(), 3)));
+        let left = left.map_or(String::new(), |forecast| format!(", {} more", duration(forecast.left.seconds)));
+        format!("{error}goal {}{loss}, {} left{left}", self.nearness.goal(), some(moment.alive, "trial"))
+    }
+}
+
+/// The end of a line: when the rest is probably done, where anything is left.
+fn rest(left: Option<Forecast>) -> String {
+    left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left))
+}
+
 /// A finished cell in a few words.
 fn outcome(cell: &Cell, nearness: &Nearness) -> String {
     match cell.best() {
@@ -168,34 +226,6 @@ fn outcome(cell: &Cell, nearness: &Nearness) -> String {
     }
 }
 
-/// How far a cell is beside its step, in words: error, goal, loss, trials, and when the study is probably done.
-pub(super) fn standing(moment: &Moment, nearness: &Nearness, left: Option<Forecast>) -> String {
-    let error = nearness.error().map_or(String::new(), |error| format!("error {error}, "));
-    let loss = moment.loss.map_or(String::new(), |loss| format!(", loss {}", digits(loss.into(), 3)));
-    let left = left.map_or(String::new(), |forecast| format!(", {} more", duration(forecast.left.seconds)));
-    format!("{error}goal {}{loss}, {} left{left}", nearness.goal(), some(moment.alive, "trial"))
-}
-
-/// The line for a finished cell, the `number`-th of so many.
-pub(super) fn finished(number: usize, cells: usize, cell: &Cell, nearness: &Nearness, left: Option<Forecast>) -> String {
-    let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
-    format!("[{number}/{cells}] {}: {} in {:.1} s{left}", cell.key, outcome(cell, nearness), cell.seconds)
-}
-
-/// The beginning of a cell's confirmation, in words.
-pub(super) fn confirming(key: &CellKey, points: usize, trainings: usize, done: usize) -> String {
-    let before = if done > 0 { format!(", {done} of them ended before") } else { String::new() };
-    format!("{key}: confirms {} by {}{before}", some(points, "point"), some(trainings, "training"))
-}
-
-/// A cell's confirmation in words.
-pub(super) fn confirmed(cell: &Cell, last_step: u32, left: Option<Forecast>) -> String {
-    let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
-    let points = cell.confirmed_points().into_iter().map(|point| format!("trial {point}'s point {}", scatter(cell, point, last_step)));
-    let points: Vec<String> = points.collect();
-    format!("{} confirmed: {} in {:.1} s{left}", cell.key, points.join(", "), cell.confirmation_seconds())
-}
-
 /// The median and the range of a point's steps to the goal; trainings that did not reach it within the limit are beyond it.
 fn scatter(cell: &Cell, point: u32, last_step: u32) -> String {
     let steps = || cell.confirmations_of(point).map(|one| one.run.steps);
@@ -207,12 +237,6 @@ fn scatter(cell: &Cell, point: u32, last_step: u32) -> String {
     format!("{} steps ({} to {}{beyond})", word(middle), word(first), word(last))
 }
 
-/// Where a cell goes on, in words.
-pub(super) fn resumed(key: &CellKey, step: u32, ended: usize, trials: u32) -> String {
-    let from = if step > 0 { format!("goes on from step {step}") } else { "goes on".into() };
-    format!("{} {from}, {ended} of {trials} trials ended", key)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,28 +244,29 @@ mod tests {
 
     const KEY: CellKey = CellKey { batch_size: 16_384, sparsity: 0.95 };
 
-    fn told(moments: &[Moment]) -> Nearness {
-        let mut nearness = Nearness::default();
+    fn told(moments: &[Moment]) -> Told {
+        let mut told = Told::default();
         let (name, device) = ("", "");
         let study = Event::Study { name, device, ranks: 1, cells: 2, done: 0, trials: 100, threshold: 1_320, validation_examples: 6_000 };
-        nearness.notice(&study);
-        nearness.notice(&Event::CellStarted { key: KEY, index: 0, max_steps: 40_000, ranks_a_batch: 1 });
-        moments.iter().for_each(|moment| nearness.notice(&Event::Moment { key: KEY, moment, left: None }));
-        nearness
+        told.lines(&study);
+        let started = Event::CellStarted { key: KEY, index: 0, max_steps: 40_000, ranks_a_batch: 1 };
+        let moments = moments.iter().map(|moment| Event::Moment { key: KEY, moment, left: None });
+        assert!([started].into_iter().chain(moments).all(|event| told.lines(&event).is_none()));
+        told
     }
 
     #[test]
     fn a_bound_is_said_as_one() {
         let least = |errors| Moment { least_errors: Some(errors), ..Moment::default() };
-        assert_eq!(told(&[]).error(), None);
-        let nearness = told(&[least(3_000), least(2_400), least(2_500)]);
-        assert_eq!((nearness.error().as_deref(), nearness.goal().as_str()), (Some("at least 40.0 %"), "22.0 %"));
+        assert_eq!(told(&[]).nearness.error(), None);
+        let mut bound = told(&[least(3_000), least(2_400), least(2_500)]);
+        assert_eq!((bound.nearness.error().as_deref(), bound.nearness.goal().as_str()), (Some("at least 40.0 %"), "22.0 %"));
         let counted = Moment { best_errors: Some(1_300), ..least(1_300) };
-        assert_eq!(told(&[least(2_400), counted]).error().as_deref(), Some("21.7 %"));
+        assert_eq!(told(&[least(2_400), counted]).nearness.error().as_deref(), Some("21.7 %"));
         let cell = Cell { key: KEY, trials: Vec::new(), test_errors: None, seconds: 2.0, confirmations: Vec::new() };
-        let line = finished(1, 2, &cell, &nearness, None);
+        let line = bound.lines(&Event::CellFinished { cell: &cell, left: None });
         assert_eq!(
-            line,
+            line.unwrap(),
             "[1/2] batch size 16384, sparsity 0.95: no trial reached the goal, the best error was at least 40.0 % (goal 22.0 %) in 2.0 s"
         );
     }
@@ -251,7 +276,7 @@ mod tests {
         let moment = Moment { least_errors: Some(2_400), loss: Some(0.123_456), alive: 100, ..Moment::default() };
         let measured = [Measured { key: KEY, trials: 100, seconds: 40_000.0 }];
         let left = crate::forecast::Forecast::new(&measured, &[(KEY, 0.0); 3], 100, None);
-        let words = standing(&moment, &told(&[moment]), left);
+        let words = told(&[moment]).standing(&moment, left);
         assert!(
             words.starts_with("error at least 40.0 %, goal 22.0 %, loss 0.123, 100 trials left, ") && words.ends_with(" more"),
             "{words}"

@@ -59,16 +59,9 @@ codes! {
 }
 
 /// A hash, of which no column of 64-bit floats could hold every bit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, H5Type)]
 #[repr(transparent)]
 pub struct MaskHash(pub u64);
-
-// SAFETY: a transparent u64, described as one.
-unsafe impl H5Type for MaskHash {
-    fn type_descriptor() -> TypeDescriptor {
-        u64::type_descriptor()
-    }
-}
 
 /// Bytes of a text in a table.
 const SHORT_BYTES: usize = 256;
