@@ -1,12 +1,59 @@
 //! What the end of a reading process means.
 
+use std::fmt;
+use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
+use std::process::{Child, ExitStatus};
 
 use crate::exit;
 
+/// The exit code of a reading process that has said what is wrong with the file: on standard error, behind a NUL, since libraries may write there too.
+pub(super) const PROBLEM: u8 = exit::DATA;
+
+/// Bytes of a reading process's standard error that are read, at most.
+const WORDS: u64 = 1 << 16;
+
+/// What is wrong with a file, in words that follow its name: the cause of an [`io::Error`] that reading the answer of [`ask`](super::ask) gives.
+#[derive(Debug)]
+pub(crate) struct Problem(pub(crate) String);
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Problem {
+    /// The words of the problem that is the cause of `error`, if one is.
+    pub(crate) fn of(error: &io::Error) -> Option<&str> {
+        error.get_ref()?.downcast_ref::<Problem>().map(|Problem(words)| words.as_str())
+    }
+}
+
+/// Waits for a reading process that has closed its standard output.
+///
+/// # Errors
+/// A [`Problem`]: the file's, or why the process has not said its answer to the end.
+pub(super) fn judged(child: &mut Child) -> io::Result<()> {
+    let mut words = Vec::new();
+    if let Some(errors) = child.stderr.take() {
+        errors.take(WORDS).read_to_end(&mut words)?;
+    }
+    let status = child.wait()?;
+    let problem = match status.code() {
+        Some(0) => return Ok(()),
+        Some(code) if code == i32::from(PROBLEM) => {
+            String::from_utf8_lossy(words.rsplit(|&byte| byte == 0).next().unwrap_or_default()).into_owned()
+        }
+        _ => ended(status),
+    };
+    Err(io::Error::other(Problem(problem)))
+}
+
 /// What the end of a process means that has not said its answer to the end.
-pub(super) fn ended(status: ExitStatus) -> String {
+fn ended(status: ExitStatus) -> String {
     let advice = "the file is probably damaged; copy it again, or write it anew";
     match (status.signal(), status.code()) {
         (Some(libc::SIGXCPU | libc::SIGALRM), _) => format!("reading it took longer than a file of its length can; {advice}"),

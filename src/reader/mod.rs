@@ -6,14 +6,13 @@
 //! What lives here starts that process and speaks with it (`ask`), and sees that a file has its values in itself (`open`). It does not know what
 //! the files hold: `results` and `data`, which read them, each give a [`Task`].
 
-mod answer;
 mod chunks;
 mod end;
 mod file;
 mod process;
 
-pub(crate) use answer::{Answer, Problem};
 pub(crate) use chunks::{is_readable, write_values};
+pub(crate) use end::Problem;
 pub(crate) use file::{MOST_INFLATED, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
 pub(crate) use process::ask;
 pub use process::{Task, begin};

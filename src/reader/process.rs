@@ -3,15 +3,17 @@
 use std::any::Any;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Cursor, Write};
+use std::io::{self, BufWriter, Cursor, Read, Write};
 use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 
-use super::answer::{Answer, Blocks};
+use super::end::{PROBLEM, judged};
+use crate::child::Output;
+use crate::error::short;
 use crate::exit;
 
 /// One way to read a file.
@@ -27,6 +29,12 @@ pub struct Task {
 /// The first word of a reading process's command line.
 const WORD: &str = "read-for-parent";
 
+/// Bytes that the reading process writes at a time, and of the pipe to it where the system allows that.
+const BLOCK: usize = 1 << 18;
+
+/// Letters of a problem that the reading process says, at most: any pipe has room for them while nobody reads.
+const LONGEST_PROBLEM: usize = 1_000;
+
 /// Whether [`begin`] found that this process is no reading one.
 static STARTS_OTHERS: AtomicBool = AtomicBool::new(false);
 
@@ -40,17 +48,17 @@ pub fn begin(tasks: &[Task]) -> Option<u8> {
     }
     let (name, path, item) = (words.next()?, PathBuf::from(words.next()?), words.next()?);
     let task = tasks.iter().find(|task| name == task.name)?;
-    let Ok(output) = std::io::stdout().as_fd().try_clone_to_owned() else { return Some(exit::UNEXPECTED) };
+    let Ok(output) = io::stdout().as_fd().try_clone_to_owned() else { return Some(exit::UNEXPECTED) };
     limit(fs::metadata(&path).map_or(0, |found| found.len()));
     std::panic::set_hook(Box::new(|_| ()));
-    let mut blocks = Blocks::new(File::from(output));
-    let done = catch_unwind(AssertUnwindSafe(|| (task.act)(&path, &item.to_string_lossy(), &mut blocks)));
+    let mut output = BufWriter::with_capacity(BLOCK, File::from(output));
+    let done = catch_unwind(AssertUnwindSafe(|| (task.act)(&path, &item.to_string_lossy(), &mut output)));
     let done = done.unwrap_or_else(|panic| Err(format!("unexpected failure, please report it: {}", words_of(&*panic))));
-    let said = match done {
-        Ok(()) => blocks.end(),
-        Err(problem) => blocks.problem(&problem),
-    };
-    Some(if said.is_ok() { exit::DONE } else { exit::UNEXPECTED })
+    Some(match done {
+        Ok(()) if output.flush().is_ok() => exit::DONE,
+        Err(problem) if write!(io::stderr(), "\0{}", short(&problem, LONGEST_PROBLEM)).is_ok() => PROBLEM,
+        _ => exit::UNEXPECTED,
+    })
 }
 
 fn words_of(panic: &(dyn Any + Send)) -> &str {
@@ -104,19 +112,31 @@ fn limit(length: u64) {
 ///
 /// # Errors
 /// What is wrong, in words that follow the file's name. Reading the answer gives such words, too, as a [`Problem`](super::Problem) in the error.
-pub(crate) fn ask(task: &Task, path: &Path, item: &str) -> Result<Answer, String> {
+pub(crate) fn ask(task: &Task, path: &Path, item: &str) -> Result<Box<dyn Read>, String> {
     if !STARTS_OTHERS.load(Ordering::Relaxed) {
         let mut found = Vec::new();
         (task.act)(path, item, &mut found)?;
-        return Ok(Answer::Whole(Cursor::new(found)));
+        return Ok(Box::new(Cursor::new(found)));
     }
     let unstarted = |error| format!("the process that reads it cannot be started ({error}); allow one process more (ulimit -u)");
     // This very program, even where another one has taken its file's name since it was started.
     let running = Path::new("/proc/self/exe");
     let program = if running.exists() { running.to_owned() } else { env::current_exe().map_err(unstarted)? };
     let mut command = Command::new(program);
-    command.arg(WORD).arg(task.name).arg(path).arg(item).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    command.spawn().map_err(unstarted).and_then(Answer::of)
+    command.arg(WORD).arg(task.name).arg(path).arg(item).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    answer(command.spawn().map_err(unstarted)?)
+}
+
+/// The answer of a reading process.
+fn answer(child: Child) -> Result<Box<dyn Read>, String> {
+    #[cfg(target_os = "linux")]
+    if let Some(output) = &child.stdout {
+        use std::os::fd::AsRawFd;
+        // SAFETY: the call changes nothing but the size of the pipe, which this process owns; refused, it stays as it is.
+        unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETPIPE_SZ, BLOCK as libc::c_int) };
+    }
+    let output = Output::begun(child, judged).map_err(|error| error.to_string())?;
+    Ok(Box::new(output))
 }
 
 #[cfg(test)]
@@ -136,6 +156,36 @@ mod tests {
             Task { name: "length", act: |path, item, output| write!(output, "{}{item}", path.display()).map_err(|_| "no".to_owned()) };
         assert_eq!(std::io::read_to_string(ask(&task, Path::new("x"), "y").unwrap()).unwrap(), "xy");
         let failing = Task { name: "failing", act: |_, _, _| Err("damaged".to_owned()) };
-        assert_eq!(ask(&failing, Path::new("x"), "").unwrap_err(), "damaged");
+        assert_eq!(ask(&failing, Path::new("x"), "").err().unwrap(), "damaged");
+    }
+
+    /// All that comes from a process that says `bytes`, then `words` as its standard error has them, and ends with `code`.
+    fn said(bytes: &[u8], words: &str, code: u8) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("said");
+        fs::write(&file, bytes).unwrap();
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("cat \"$0\"; printf '{words}' >&2; exit {code}")).arg(&file);
+        let mut found = Vec::new();
+        let read = answer(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())?.read_to_end(&mut found);
+        read.map(|_| found).map_err(|error| super::super::Problem::of(&error).unwrap().to_owned())
+    }
+
+    #[test]
+    fn what_is_said_arrives() {
+        for length in [0, 1, BLOCK - 1, BLOCK, 3 * BLOCK + 7] {
+            let values: Vec<u8> = (0..length).map(|place| place as u8).collect();
+            assert!(said(&values, "words of a library", exit::DONE).unwrap() == values, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_problem_and_an_early_end_are_errors() {
+        for length in [0, 1, BLOCK, 3 * BLOCK + 7] {
+            let values = vec![7; length];
+            assert_eq!(said(&values, "noise\\0damaged", PROBLEM).unwrap_err(), "damaged", "{length}");
+            assert!(said(&values, "dps: no memory", exit::DEVICE).unwrap_err().contains("more memory"), "{length}");
+            assert!(said(&values, "", exit::UNEXPECTED).unwrap_err().contains("without a word"), "{length}");
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! The programs that fetch: curl for web addresses, and package clients.
 
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::checked::Reason;
-use crate::child::end_within;
+use crate::child::{Output, end_within};
 use crate::reader::Problem;
 
 /// Longest run of a package client, and how often it is said that it still runs.
@@ -20,43 +20,16 @@ pub(super) fn download(address: &str, deadline: Duration) -> Result<impl Read + 
     let seconds = format!("{:.1}", deadline.as_secs_f64());
     let options =
         ["--fail", "--silent", "--show-error", "--location", "--connect-timeout", "5", "--speed-limit", "1", "--speed-time", "20"];
-    let (mut curl, words) = start("curl", &[&options[..], &["--max-time", &seconds, address]].concat(), Path::new("."), Stdio::piped())?;
-    let body = curl.stdout.take().expect("its output was asked for");
-    let mut download = Download { curl, body, words };
-    // Where nothing comes, the reason is curl's and not the file's.
-    let mut first = [0];
-    let read = download.read(&mut first).map_err(|error| error.to_string())?;
-    Ok(Cursor::new(first).take(read as u64).chain(download))
-}
-
-/// What curl receives.
-struct Download {
-    curl: Child,
-    body: ChildStdout,
-    words: File,
-}
-
-impl Read for Download {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.body.read(buffer)?;
-        if read == 0 && !buffer.is_empty() {
-            let status = self.curl.wait()?;
-            if !status.success() {
-                let reason = format!("curl failed ({status}): {}", said(&mut self.words));
-                return Err(io::Error::other(Problem(reason)));
-            }
+    let (curl, mut words) = start("curl", &[&options[..], &["--max-time", &seconds, address]].concat(), Path::new("."), Stdio::piped())?;
+    let ended = move |curl: &mut Child| {
+        let status = curl.wait()?;
+        if status.success() {
+            return Ok(());
         }
-        Ok(read)
-    }
-}
-
-impl Drop for Download {
-    /// A body that nobody reads to its end is not received any further.
-    fn drop(&mut self) {
-        // Both calls fail without harm if curl has already ended.
-        let _ = self.curl.kill();
-        let _ = self.curl.wait();
-    }
+        Err(io::Error::other(Problem(format!("curl failed ({status}): {}", said(&mut words)))))
+    };
+    // Where nothing comes, the reason is curl's and not the file's.
+    Output::begun(curl, ended).map_err(|error| error.to_string())
 }
 
 /// Starts a program in `folder`; what it says as errors goes to a file, since a pipe that nobody reads would stop a talkative one.

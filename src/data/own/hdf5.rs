@@ -11,7 +11,7 @@ use hdf5_sys::h5t::{self, H5T_class_t, H5T_order_t, H5T_sign_t};
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, sentence, unread};
-use crate::reader::{self, Answer, Task, one_line};
+use crate::reader::{self, Task, one_line};
 
 /// Depth of groups down to which arrays are read.
 const DEEPEST: usize = 2;
@@ -69,7 +69,7 @@ pub const READING: Task = Task {
 pub(super) struct Values<'a> {
     path: &'a Path,
     name: &'a str,
-    answer: Option<Answer>,
+    answer: Option<Box<dyn Read>>,
 }
 
 impl<'a> Values<'a> {
