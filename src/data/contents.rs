@@ -50,15 +50,15 @@ impl Contents {
 
 /// Why reading failed, as half a sentence: a [`Problem`]'s words as they are. A decoder's words mean little to a reader.
 pub(super) fn describe(error: &io::Error) -> String {
-    if let Some(words) = Problem::of(error) {
-        return words.to_owned();
-    }
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            format!("its gzip data is damaged or cut short ({error}); fetch the data set again")
-        }
-        _ => unreadable(error),
-    }
+    described(error, "gzip", "fetch the data set again").unwrap_or_else(|| unreadable(error))
+}
+
+/// The words of a [`Problem`], or that the data, compressed as `format` says, are damaged and what to do then; none of another error.
+pub(super) fn described(error: &io::Error, format: &str, advice: &str) -> Option<String> {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    let is_damaged = matches!(error.kind(), InvalidInput | InvalidData | UnexpectedEof);
+    let damaged = || is_damaged.then(|| format!("its {format} data is damaged or cut short ({error}); {advice}"));
+    Problem::of(error).map(str::to_owned).or_else(damaged)
 }
 
 fn unreadable(error: &io::Error) -> String {

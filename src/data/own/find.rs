@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::found::{Found, unread};
 use super::hdf5::{self, Table};
-use super::place::{ArrayPlace, arrays_of_npz};
+use super::place::{ArrayPlace, Format, arrays_of_npz};
 use crate::reader;
 
 /// The arrays of a data set.
@@ -80,10 +80,11 @@ fn arrays(path: &Path) -> Found<Option<Vec<(String, ArrayPlace)>>> {
     let file = reader::regular(path).map_err(|error| unread(&error))?;
     let mut start = Vec::new();
     (&file).take(2).read_to_end(&mut start).map_err(|error| unread(&error))?;
+    let place = |format| ArrayPlace { file: path.into(), format };
     Ok(if start == b"PK" {
-        Some(arrays_of_npz(path)?.into_iter().map(|name| (plain(&name), ArrayPlace::Npz(path.into(), name))).collect())
+        Some(arrays_of_npz(path)?.into_iter().map(|name| (plain(&name), place(Format::Npz(name)))).collect())
     } else if reader::is_hdf5(&file).map_err(|error| unread(&error))? {
-        Some(hdf5::tables(path)?.into_iter().map(|table| (plain(&table.name), ArrayPlace::Hdf5(path.into(), table))).collect())
+        Some(hdf5::tables(path)?.into_iter().map(|table| (plain(&table.name), place(Format::Hdf5(table)))).collect())
     } else {
         None
     })
@@ -91,6 +92,7 @@ fn arrays(path: &Path) -> Found<Option<Vec<(String, ArrayPlace)>>> {
 
 fn folder(path: &Path) -> Found<Places> {
     let entries = fs::read_dir(path).map_err(|error| unread(&error))?;
+    let place = |file: &PathBuf, format| ArrayPlace { file: file.clone(), format };
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let is_whole = |name: &str| !name.starts_with('.') && !LEFT_OVER.iter().any(|ending| name.ends_with(ending));
     let paths: Vec<PathBuf> = entries.take(MOST_FILES + 1).flatten().map(|entry| entry.path()).collect();
@@ -100,7 +102,7 @@ fn folder(path: &Path) -> Found<Places> {
     let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| path.is_file() && is_whole(&name(path))).collect();
     files.sort();
     let npys: Vec<(String, ArrayPlace)> =
-        files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), ArrayPlace::Npy(path.clone())))).collect();
+        files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), place(path, Format::Npy)))).collect();
     if !npys.is_empty() {
         return named(path, npys);
     }
@@ -116,7 +118,7 @@ fn folder(path: &Path) -> Found<Places> {
         };
         let (is_images, is_labels) = (name.contains("images"), name.contains("labels"));
         if let (Some(set), true, true) = (set, name.contains("idx"), is_images != is_labels) {
-            idx[set][usize::from(is_labels)].push(ArrayPlace::Idx(file.clone()));
+            idx[set][usize::from(is_labels)].push(place(file, Format::Idx));
         }
     }
     for (set, array) in roles() {
@@ -166,9 +168,8 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
         let first = names(set, array).into_iter().find_map(|name| arrays.iter().position(|(array, _)| *array == name));
         let Some((name, place)) = first.map(|first| arrays.remove(first)) else { continue };
         // Two arrays of one name are refused if they are in different files; of two in one file, the first is taken.
-        if let Some((_, other)) = arrays.iter().find(|(array, other)| *array == name && other.file() != place.file()) {
-            let files = [place.file(), other.file()].map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
-            let [one, other] = files;
+        if let Some((_, other)) = arrays.iter().find(|(array, other)| *array == name && other.file != place.file) {
+            let [one, other] = [place.file_name(), other.file_name()];
             return Err(format!(
                 "expected one array of {}, found one in {one} and one in {other}; keep one of them there",
                 what(set, array)
@@ -178,7 +179,7 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
     }
     // Before what is missing is named.
     for place in found.iter().flatten().flatten() {
-        if let ArrayPlace::Hdf5(_, Table { name, about: Err(problem) }) = place {
+        if let Format::Hdf5(Table { name, about: Err(problem) }) = &place.format {
             return Err(format!("{name}: {problem}"));
         }
     }
@@ -194,7 +195,7 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
 /// Why an array of an HDF5 file is not the one of these names, where the last part of its path says that it should be, or the group that it is in.
 /// A link that leads nowhere, or into another file, may be in the place of a group with a word for the set, as `test` of `test/images`.
 fn unreadable(place: &ArrayPlace, names: &[String], words: &[&str]) -> Option<String> {
-    let ArrayPlace::Hdf5(_, Table { name, about }) = place else { return None };
+    let Format::Hdf5(Table { name, about }) = &place.format else { return None };
     let is_looked_for = |name: &str| names.contains(&plain(name));
     let mut cuts = name.match_indices('/').map(|(cut, _)| cut);
     match about {
@@ -223,12 +224,12 @@ fn missing(path: &Path, [set, array]: [usize; 2], found: Vec<&ArrayPlace>) -> St
     let name = path.file_name().unwrap_or_default().to_string_lossy().replace(|letter: char| letter.is_control() || letter == '"', "");
     let first = names(set, array).swap_remove(0);
     let word = SETS[set].1[0];
-    let line = match found.first() {
-        Some(ArrayPlace::Npz(..)) if path.is_file() => format!("save them by numpy.savez(\"{name}\", ..., x_{word}=x, y_{word}=y)"),
-        Some(ArrayPlace::Hdf5(..)) if path.is_file() => {
+    let line = match found.first().map(|place| &place.format) {
+        Some(Format::Npz(_)) if path.is_file() => format!("save them by numpy.savez(\"{name}\", ..., x_{word}=x, y_{word}=y)"),
+        Some(Format::Hdf5(_)) if path.is_file() => {
             format!("write them by h5py.File(\"{name}\", \"a\")[\"{first}\"] = {}", &first[..1])
         }
-        Some(ArrayPlace::Idx(_)) => {
+        Some(Format::Idx) => {
             format!("add an IDX file such as {word}-{}-idx{}-ubyte", ARRAYS[array].0, if array == 0 { 3 } else { 1 })
         }
         _ => format!("save them by numpy.save(\"{first}.npy\", {})", &first[..1]),

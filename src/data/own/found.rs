@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::data::contents::described;
 use crate::reader::Problem;
 
 /// A value, or what is wrong, in words that follow the file's name.
@@ -22,13 +23,6 @@ pub(super) fn in_header(kind: &str) -> impl Fn(io::Error) -> String {
 
 /// Why reading failed, as half a sentence: that of [`sentence`] where a reader gave one.
 pub(super) fn unread(error: &io::Error) -> String {
-    if let Some(words) = Problem::of(error) {
-        return words.to_owned();
-    }
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            format!("its compressed data is damaged or cut short ({error}); write the file again")
-        }
-        _ => format!("the file cannot be read ({error}); make it readable"),
-    }
+    let described = described(error, "compressed", "write the file again");
+    described.unwrap_or_else(|| format!("the file cannot be read ({error}); make it readable"))
 }

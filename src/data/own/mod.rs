@@ -58,15 +58,14 @@ fn places(own: &OwnDataset, folder: &Path) -> Result<Places> {
 pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Survey> {
     let places = places(own, folder)?;
     let mut files: Vec<PathBuf> = Vec::new();
-    for file in places.sets().flatten().map(ArrayPlace::file) {
-        if !files.iter().any(|other| other == file) {
-            files.push(file.to_owned());
+    for ArrayPlace { file, .. } in places.sets().flatten() {
+        if !files.contains(file) {
+            files.push(file.clone());
         }
     }
     let (mut arrays, mut sets, mut all_labels) = (Vec::new(), Vec::new(), Vec::new());
     for [images, labels] in places.sets() {
-        let header = images.header()?;
-        let (count, shape) = header.images(layout).map_err(|problem| images.error(problem))?;
+        let (header, count, shape) = images.image_header(layout)?;
         let values = labels.labels()?;
         agree(images, labels, count, values.len())?;
         sets.push((shape, if header.element.is_kept_as_bytes() { 1 } else { 4 }));
@@ -95,7 +94,7 @@ pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) 
     let read = |[images, labels]: &[ArrayPlace; 2]| {
         let values = labels.labels()?;
         // Before the images are read, which takes longer.
-        agree(images, labels, images.image_extents(layout)?.0, values.len())?;
+        agree(images, labels, images.image_header(layout)?.1, values.len())?;
         let (pixels, shape) = images.images(layout)?;
         Ok(Examples { images: pixels, labels: values, shape })
     };

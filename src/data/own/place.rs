@@ -1,5 +1,6 @@
 //! Where an array is: in a file of its own, in an .npz file or in an HDF5 file; and how it is read from there.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
@@ -18,16 +19,23 @@ use crate::data::{ImageShape, Pixels};
 use crate::{Error, Result};
 
 /// Where an array is.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ArrayPlace {
-    /// In an IDX file, gzipped or not.
-    Idx(PathBuf),
-    /// In a .npy file.
-    Npy(PathBuf),
-    /// In a file of an .npz archive.
-    Npz(PathBuf, String),
-    /// In an HDF5 file.
-    Hdf5(PathBuf, Table),
+#[derive(Debug, Clone)]
+pub(super) struct ArrayPlace {
+    pub file: PathBuf,
+    pub format: Format,
+}
+
+/// The format of an array's file, and which of its arrays it is.
+#[derive(Debug, Clone)]
+pub(super) enum Format {
+    /// An IDX file, gzipped or not.
+    Idx,
+    /// A .npy file.
+    Npy,
+    /// An .npz archive, and the array's name in it.
+    Npz(String),
+    /// An HDF5 file.
+    Hdf5(Table),
 }
 
 /// Bytes of values up to which any ratio of compression is believed.
@@ -36,30 +44,29 @@ const UNSUSPICIOUS: u64 = 1 << 28;
 const MOST_INFLATED: u64 = 100;
 
 impl ArrayPlace {
-    /// The file.
-    pub fn file(&self) -> &Path {
-        match self {
-            ArrayPlace::Idx(file) | ArrayPlace::Npy(file) | ArrayPlace::Npz(file, _) | ArrayPlace::Hdf5(file, _) => file,
+    /// The array's name in a file of named arrays.
+    fn name(&self) -> Option<&str> {
+        match &self.format {
+            Format::Idx | Format::Npy => None,
+            Format::Npz(name) | Format::Hdf5(Table { name, .. }) => Some(name),
         }
+    }
+
+    /// The name of the file.
+    pub fn file_name(&self) -> Cow<'_, str> {
+        self.file.file_name().unwrap_or_default().to_string_lossy()
     }
 
     /// The array's name, with its file's where there are several `files` of named arrays.
     pub fn shown(&self, files: &[PathBuf]) -> String {
-        match self {
-            ArrayPlace::Npz(file, name) | ArrayPlace::Hdf5(file, Table { name, .. }) if files.len() > 1 => {
-                format!("{} {name}", file.file_name().unwrap_or_default().to_string_lossy())
-            }
-            _ => self.to_string(),
-        }
+        let name = self.name().filter(|_| files.len() > 1);
+        name.map_or_else(|| self.to_string(), |name| format!("{} {name}", self.file_name()))
     }
 
     /// The error that says `problem` of the array.
     pub fn error(&self, problem: String) -> Error {
-        let problem = match self {
-            ArrayPlace::Idx(_) | ArrayPlace::Npy(_) => problem,
-            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, Table { name, .. }) => format!("{name}: {problem}"),
-        };
-        Error::Data { path: self.file().into(), problem }
+        let problem = self.name().map_or_else(|| problem.clone(), |name| format!("{name}: {problem}"));
+        Error::Data { path: self.file.clone(), problem }
     }
 
     /// What the header says.
@@ -67,9 +74,11 @@ impl ArrayPlace {
         self.with_values(|header, _| Ok(header)).map_err(|problem| self.error(problem))
     }
 
-    /// Number and extents of the images that the header promises.
-    pub fn image_extents(&self, layout: Option<DataLayout>) -> Result<(usize, ImageShape)> {
-        self.header()?.images(layout).map_err(|problem| self.error(problem))
+    /// What the header of images says, their number, and the extents of one.
+    pub fn image_header(&self, layout: Option<DataLayout>) -> Result<(Header, usize, ImageShape)> {
+        let header = self.header()?;
+        let (count, shape) = header.images(layout).map_err(|problem| self.error(problem))?;
+        Ok((header, count, shape))
     }
 
     /// The images, `[n][rows][columns][channels]`, and their extents.
@@ -94,27 +103,28 @@ impl ArrayPlace {
 
     /// Opens an array, past its header.
     fn with_values<T>(&self, act: impl FnOnce(Header, Values) -> Found<T>) -> Found<T> {
-        match self {
-            ArrayPlace::Idx(path) => {
+        let path = &self.file;
+        match &self.format {
+            Format::Idx => {
                 let (mut reader, stored) = opened(path).map_err(|error| unread(&error))?;
                 let is_compressed = is_gzip(reader.fill_buf().map_err(|error| unread(&error))?);
                 let mut reader = decompressed(Box::new(reader)).map_err(|error| unread(&error))?;
                 let header = idx::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed })
             }
-            ArrayPlace::Npy(path) => {
+            Format::Npy => {
                 let (mut reader, stored) = opened(path).map_err(|error| unread(&error))?;
                 let header = npy::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed: false })
             }
-            ArrayPlace::Npz(path, name) => {
+            Format::Npz(name) => {
                 let mut archive = archive(path)?;
                 let mut member = archive.by_name(&format!("{name}.npy")).map_err(|error| format!("it cannot be read ({error})"))?;
                 let (stored, is_compressed) = (member.compressed_size(), member.compression() != CompressionMethod::Stored);
                 let header = npy::header(&mut member)?;
                 act(header, Values { reader: &mut member, stored, is_compressed })
             }
-            ArrayPlace::Hdf5(path, table) => {
+            Format::Hdf5(table) => {
                 let about = table.about.clone()?;
                 let length = fs::metadata(path).map_err(|error| unread(&error))?.len();
                 let header = npy::header(&mut about.header.as_slice())?;
@@ -187,9 +197,6 @@ pub(super) fn arrays_of_npz(path: &Path) -> Found<Vec<String>> {
 /// Writes the array as the page and `dps-train data check` name it.
 impl fmt::Display for ArrayPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ArrayPlace::Idx(file) | ArrayPlace::Npy(file) => f.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
-            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, Table { name, .. }) => f.write_str(name),
-        }
+        f.write_str(self.name().unwrap_or(&self.file_name()))
     }
 }
