@@ -55,17 +55,9 @@ pub fn propose(
 /// The configuration with the proposed values.
 fn document(configuration: &Configuration, text: &str, overrides: &[Override], choice: &Choice, parts: &[Part], picture: &Path) -> String {
     let set = |key: &str, value: String| Override::new("dps-train pilot", key, value);
-    let Choice { goal, max_steps, evaluate_every, why, ranges, notes, .. } = choice;
-    let [why_goal, why_steps, why_every] = why.clone();
     let mut values: Vec<Written> = overrides.iter().map(|change| Written { change: change.clone(), why: String::new() }).collect();
-    values.push(Written { change: set("workload.goal_error", goal.to_string()), why: why_goal });
-    values.push(Written { change: set("workload.max_steps", max_steps.to_string()), why: why_steps });
-    values.push(Written { change: set("workload.evaluate_every", evaluate_every.to_string()), why: why_every });
-    let of_range = |(name, range, why): &(Metaparameter, Range, String)| Written {
-        change: set(&format!("search.{name}"), toml(range)),
-        why: why.clone(),
-    };
-    values.extend(ranges.iter().map(of_range));
+    let proposed = proposed(choice).into_iter();
+    values.extend(proposed.map(|(section, key, value, why)| Written { change: set(&format!("{section}.{key}"), value), why }));
     let sizes: Vec<String> = parts.iter().map(|part| format!("{} steps at batch size {}", count(part.steps), part.batch_size)).collect();
     let points = parts.first().map_or(0, |part| part.trials);
     let mut about = format!(
@@ -76,7 +68,7 @@ fn document(configuration: &Configuration, text: &str, overrides: &[Override], c
         sizes.join(" and "),
         picture.file_name().unwrap_or_default().to_string_lossy()
     );
-    notes.iter().for_each(|note| about += &format!(" {note}"));
+    choice.notes.iter().for_each(|note| about += &format!(" {note}"));
     let about: String = wrapped(&about.replace(char::is_control, " "), WIDTH).into_iter().map(|line| format!("# {line}\n")).collect();
     let changes: Vec<Override> = values.iter().map(|value| value.change.clone()).collect();
     let wanted = settings::parse(&configuration.name, text, &changes);
@@ -91,6 +83,18 @@ fn document(configuration: &Configuration, text: &str, overrides: &[Override], c
         (None, Ok(wanted)) => format!("{about}\n{}", wanted.text),
         (None, Err(_)) => format!("{about}\n{}", configuration.text),
     }
+}
+
+/// The section, the key and the value of each proposal, and why.
+fn proposed(choice: &Choice) -> Vec<(&'static str, &'static str, String, String)> {
+    let Choice { goal, max_steps, evaluate_every, why: [why_goal, why_steps, why_every], ranges, .. } = choice.clone();
+    let mut proposed = vec![
+        ("workload", "goal_error", goal.to_string(), why_goal),
+        ("workload", "max_steps", max_steps.to_string(), why_steps),
+        ("workload", "evaluate_every", evaluate_every.to_string(), why_every),
+    ];
+    proposed.extend(ranges.into_iter().map(|(name, range, why)| ("search", name.name(), toml(&range), why)));
+    proposed
 }
 
 /// A range as TOML.
@@ -148,14 +152,8 @@ fn summary(corners: &[Corner], examples: u32, choice: &Choice) -> String {
             best.map_or(String::new(), |(curve, _)| words(corner, curve)),
         ]);
     }
-    let Choice { goal, max_steps, evaluate_every, why, ranges, notes, .. } = choice;
-    let mut lines = vec![
-        format!("goal_error = {goal}: {}", why[0]),
-        format!("max_steps = {max_steps}: {}", why[1]),
-        format!("evaluate_every = {evaluate_every}: {}", why[2]),
-    ];
-    lines.extend(ranges.iter().map(|(name, range, why)| format!("{name} = {}: {why}", toml(range))));
-    lines.extend(notes.iter().cloned());
+    let proposed = proposed(choice).into_iter().map(|(_, key, value, why)| format!("{key} = {value}: {why}"));
+    let lines: Vec<String> = proposed.chain(choice.notes.iter().cloned()).collect();
     let lines: String = lines.iter().flat_map(|line| wrapped(line, LINE)).map(|line| line + "\n").collect();
     format!("{}\n{lines}", aligned(&rows, ""))
 }
