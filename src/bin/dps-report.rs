@@ -44,14 +44,11 @@ fn run() -> u8 {
 
 /// The number of warnings.
 fn report(arguments: &ReportArguments) -> dps::Result<usize> {
-    if let Some(page) = &arguments.claims
-        && arguments.results.iter().any(|result| journal::overwrites(result, page))
-    {
-        let problem =
-            "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
-        return Err(Error::Results { path: page.clone(), problem });
-    }
     if let Some(page) = &arguments.claims {
+        if arguments.results.iter().any(|result| journal::overwrites(result, page)) {
+            let problem = "expected --claims to be another file than the results, found one that is written over them; name a .md file";
+            return Err(Error::Results { path: page.clone(), problem: problem.to_owned() });
+        }
         analysis::refuse_foreign_claims(page, &arguments.output)?;
     }
     let report = if arguments.live { live(arguments)? } else { made(arguments, false)? };

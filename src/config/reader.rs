@@ -169,11 +169,6 @@ impl<'t, 'p> Section<'t, 'p> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
-    /// A field that must be there. `None`: a problem was added.
-    pub fn required<T>(&mut self, key: &'static str, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        self.field(key, None, wanted, accept)
-    }
-
     /// Adds the problem that a field is absent, and returns nothing.
     pub fn missing<T>(&mut self, key: &str, wanted: &Wanted) -> Option<T> {
         // Where the whole section is absent that is the problem, not each of its keys.
@@ -203,15 +198,13 @@ impl<'t, 'p> Section<'t, 'p> {
 
     /// A field that is one of a few names, required where there is no default. `None`: a problem was added.
     pub fn name<T: FromStr>(&mut self, key: &'static str, names: &'static [&'static str], default: Option<T>) -> Option<T> {
-        let list = names.join(", ");
-        let example = names.first().unwrap_or(&"");
+        let example = format!("\"{}\"", names.first().unwrap_or(&""));
+        let wanted = Wanted { expected: format!("one of {}", names.join(", ")), example: &example };
         let Some(node) = self.node(key) else {
-            if default.is_none() && self.table.is_some() {
-                self.absent(key, format!("expected one of {list}, found nothing; add for example {key} = \"{example}\""));
-            }
+            let Some(default) = default else { return self.missing(key, &wanted) };
             // A key that looks misspelled was meant to be set: the default would hide the mistake.
             let misspelled = self.table.is_some_and(|table| table.keys().any(|other| nearest(other, std::iter::once(key)).is_some()));
-            return default.filter(|_| !misspelled);
+            return (!misspelled).then_some(default);
         };
         let text = if let Value::Text(text) = &node.value { text.as_str() } else { "" };
         if let Ok(value) = text.parse() {
@@ -219,11 +212,10 @@ impl<'t, 'p> Section<'t, 'p> {
         }
         let lower = text.to_lowercase();
         let meant = OTHER_NAMES.iter().find(|(other, name)| *other == lower && names.contains(name)).map(|(_, name)| *name);
-        let advice = match meant.or_else(|| nearest(&lower, names.iter().copied())) {
-            Some(name) => format!("did you mean \"{name}\"?"),
-            None => format!("write for example \"{example}\""),
+        let Some(name) = meant.or_else(|| nearest(&lower, names.iter().copied())) else {
+            return self.accept(key, node, &wanted, |_| None);
         };
-        self.problem(&node.origin, key, &format!("expected one of {list}, found {}; {advice}", node.value));
+        self.problem(&node.origin, key, &format!("expected {}, found {}; did you mean \"{name}\"?", wanted.expected, node.value));
         None
     }
 
@@ -243,7 +235,7 @@ impl<'t, 'p> Section<'t, 'p> {
             self.problem(origin, key, &sentence);
             return None;
         }
-        let node = self.required(key, wanted, |value| match value {
+        let node = self.field(key, None, wanted, |value| match value {
             Value::List(list) if !list.is_empty() => Some(list.clone()),
             _ => None,
         })?;

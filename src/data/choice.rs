@@ -122,7 +122,7 @@ fn stem(path: &str) -> Option<String> {
 /// The table of images of one's own.
 fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
     let wanted = Wanted { expected: "a folder or file below the data folder, or an absolute path".into(), example: "\"digits.npz\"" };
-    let path = table.required("path", &wanted, |value| match value {
+    let path = table.field("path", None, &wanted, |value| match value {
         Value::Text(text) if !text.is_empty() && text.len() <= MOST_PATH && !text.contains(char::is_control) => Some(text.clone()),
         _ => None,
     });

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::contents::payload;
 use super::problem::{error, explain};
 use crate::Result;
 use crate::records::{CellKey, Training};
@@ -77,8 +78,5 @@ pub fn load(path: &Path, digest: &str, data_digest: &str, storage: &dyn Storage)
 
 fn decode(bytes: &[u8]) -> Option<Checkpoint> {
     let (checksum, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
-    if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {
-        return None;
-    }
-    postcard::take_from_bytes(rest).ok().filter(|(_, rest)| rest.is_empty()).map(|(checkpoint, _)| checkpoint)
+    if crc32fast::hash(rest) == u32::from_le_bytes(*checksum) { payload(rest) } else { None }
 }

@@ -318,8 +318,8 @@ fn magic(bytes: &[u8]) -> Result<usize, String> {
     }
 }
 
-/// A record's value, if its bytes are one's and no more.
-fn payload<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+/// The value of a record or a checkpoint, if its bytes are one's and no more.
+pub(super) fn payload<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }
 

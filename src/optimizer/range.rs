@@ -65,8 +65,8 @@ impl Searched {
     fn range(&self, mut section: Section) -> Option<Range> {
         let (low, high, usual) = self.example;
         let limit = |example| Wanted { expected: self.values.expected(), example };
-        let min = section.required("min", &limit(low), |value| self.values.accept(value));
-        let max = section.required("max", &limit(high), |value| self.values.accept(value));
+        let min = section.field("min", None, &limit(low), |value| self.values.accept(value));
+        let max = section.field("max", None, &limit(high), |value| self.values.accept(value));
         let scale = section.name("scale", Scale::NAMES, None);
         if let Some(scale) = scale
             && !self.scales.contains(&scale)

@@ -112,6 +112,12 @@ pub trait Observer {
     fn event(&mut self, event: &Event);
 }
 
+impl<F: FnMut(&Event)> Observer for F {
+    fn event(&mut self, event: &Event) {
+        self(event);
+    }
+}
+
 /// How near its goal the cell under way, or its confirmation, has come.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Nearness {

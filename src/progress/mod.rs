@@ -28,33 +28,11 @@ pub enum ProgressForm {
     None,
 }
 
-/// Passes on all events but details.
-struct Brief(Box<dyn Observer>);
-
-impl Observer for Brief {
-    fn event(&mut self, event: &Event) {
-        if !matches!(event, Event::Detail(_)) {
-            self.0.event(event);
-        }
-    }
-}
-
-/// Shows nothing but what is lost.
-struct Silent;
-
-impl Observer for Silent {
-    fn event(&mut self, event: &Event) {
-        if let Event::Lost(line) = event {
-            streams::err(line);
-        }
-    }
-}
-
 /// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
 pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dyn Observer> {
-    let observer: Box<dyn Observer> = match progress {
+    let mut observer: Box<dyn Observer> = match progress {
         ProgressForm::Auto if verbose => Box::new(lines::Lines::new(true)),
-        ProgressForm::None => Box::new(Silent),
+        ProgressForm::None => silent(),
         ProgressForm::Json => Box::new(json::Json::default()),
         ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
         ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None)),
@@ -63,10 +41,18 @@ pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dy
             None => Box::new(lines::Lines::new(false)),
         },
     };
-    if verbose { observer } else { Box::new(Brief(observer)) }
+    Box::new(move |event: &Event| {
+        if verbose || !matches!(event, Event::Detail(_)) {
+            observer.event(event);
+        }
+    })
 }
 
-/// An observer for the ranks other than 0, which are told of nothing that is lost.
+/// An observer that shows nothing but what is lost; of that the ranks other than 0 are not told.
 pub fn silent() -> Box<dyn Observer> {
-    Box::new(Silent)
+    Box::new(|event: &Event| {
+        if let Event::Lost(line) = event {
+            streams::err(line);
+        }
+    })
 }
