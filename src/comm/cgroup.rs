@@ -12,20 +12,20 @@ const UNLIMITED: u64 = 1 << 62;
 /// Most groups above each other that are asked.
 const DEEPEST: usize = 64;
 
-/// The memory of a group.
+/// What limits the memory of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct GroupMemory {
-    /// The group's folder.
-    pub folder: PathBuf,
-    /// Bytes that its processes may have together.
-    pub limit: u64,
+pub(super) struct Limit {
+    /// Name of the limit, in words.
+    pub name: String,
+    /// Bytes that the processes may have together.
+    pub bytes: u64,
     /// Bytes of these that nothing has, or files' contents that the system gives up for others.
     pub free: u64,
 }
 
 /// The group with least free memory among those that limit this process's.
-pub(super) fn memory(root: &Path) -> Option<GroupMemory> {
-    groups(root, "memory").into_iter().filter_map(memory_of).min_by_key(|group| group.free)
+pub(super) fn memory(root: &Path) -> Option<Limit> {
+    groups(root, "memory").into_iter().filter_map(|folder| memory_of(&folder)).min_by_key(|group| group.free)
 }
 
 /// Processors' worth of time that the groups of this process let their processes have together, the least of them.
@@ -33,9 +33,9 @@ pub(super) fn processors(root: &Path) -> Option<f64> {
     groups(root, "cpu").iter().filter_map(|folder| processors_of(folder)).min_by(f64::total_cmp)
 }
 
-fn memory_of(folder: PathBuf) -> Option<GroupMemory> {
+fn memory_of(folder: &Path) -> Option<Limit> {
     let value = |name| number(&fs::read_to_string(folder.join(name)).ok()?);
-    let limit =
+    let bytes =
         ["memory.max", "memory.high", "memory.limit_in_bytes"].into_iter().filter_map(value).min().filter(|&limit| limit < UNLIMITED)?;
     let used = value("memory.current").or_else(|| value("memory.usage_in_bytes"))?;
     let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
@@ -43,7 +43,7 @@ fn memory_of(folder: PathBuf) -> Option<GroupMemory> {
     // In version 1, the sums that include the groups inside have names that begin with `total_`.
     let files = |name: &str| stat(&format!("total_{name}")).or_else(|| stat(name)).unwrap_or(0);
     let kept = used.saturating_sub(files("inactive_file").saturating_add(files("active_file")));
-    Some(GroupMemory { folder, limit, free: limit.saturating_sub(kept) })
+    Some(Limit { name: format!("the cgroup {}", folder.display()), bytes, free: bytes.saturating_sub(kept) })
 }
 
 fn processors_of(folder: &Path) -> Option<f64> {
@@ -141,8 +141,8 @@ mod tests {
             ("sys/fs/cgroup/system.slice/job_7/step_0/memory.current", "600\n"),
             ("sys/fs/cgroup/system.slice/job_7/step_0/cpu.max", "max 100000\n"),
         ]);
-        let folder = root.path().join("sys/fs/cgroup/system.slice/job_7");
-        assert_eq!(memory(root.path()), Some(GroupMemory { folder, limit: 1000, free: 450 }));
+        let name = format!("the cgroup {}", root.path().join("sys/fs/cgroup/system.slice/job_7").display());
+        assert_eq!(memory(root.path()), Some(Limit { name, bytes: 1000, free: 450 }));
         assert_eq!(processors(root.path()), Some(2.5));
     }
 
@@ -164,7 +164,7 @@ mod tests {
             ("sys/fs/cgroup/cpu/half/cpu.cfs_quota_us", "50000\n"),
             ("sys/fs/cgroup/cpu/half/cpu.cfs_period_us", "100000\n"),
         ]);
-        assert_eq!(memory(root.path()).map(|group| (group.limit, group.free)), Some((5000, 2500)));
+        assert_eq!(memory(root.path()).map(|group| (group.bytes, group.free)), Some((5000, 2500)));
         assert_eq!(processors(root.path()), Some(0.5));
     }
 

@@ -3,20 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use super::Communicator;
+use super::cgroup::{self, Limit};
 use super::placement::ranks_of_host;
-use super::{Communicator, cgroup};
 use crate::readable::si;
-
-/// What limits the memory of a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Limit {
-    /// Name of the limit, in words.
-    name: String,
-    /// Bytes in all.
-    bytes: u64,
-    /// Bytes that are free.
-    free: u64,
-}
 
 /// The memory that a rank may take beyond what it had when it asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +35,7 @@ impl MemoryLimit {
         let program = bytes_of(Path::new("/"), "proc/self/status", "VmRSS:").unwrap_or(0);
         let ranks = ranks_of_host(world);
         let variable = |name: &str| std::env::var(name).ok();
-        let of_host = [host(Path::new("/")), control_group(Path::new("/")), slurm(&variable, program * ranks)];
+        let of_host = [host(Path::new("/")), cgroup::memory(Path::new("/")), slurm(&variable, program * ranks)];
         MemoryLimit { program, ranks, host: least(of_host), process: least(resources(threads as u64)) }
     }
 
@@ -79,11 +69,6 @@ fn least(limits: impl IntoIterator<Item = Option<Limit>>) -> Option<Limit> {
 fn host(root: &Path) -> Option<Limit> {
     let bytes = |name| bytes_of(root, "proc/meminfo", name);
     Some(Limit { name: "the host".into(), bytes: bytes("MemTotal:")?, free: bytes("MemAvailable:")? })
-}
-
-fn control_group(root: &Path) -> Option<Limit> {
-    let group = cgroup::memory(root)?;
-    Some(Limit { name: format!("the cgroup {}", group.folder.display()), bytes: group.limit, free: group.free })
 }
 
 /// What Slurm promised a job on each node. Not every cluster holds a job to it by a control group: some kill it.

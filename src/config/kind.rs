@@ -306,10 +306,6 @@ impl<K: Kind> Kind for Sometimes<K> {
         self.kind.expected()
     }
 
-    fn accept(&self, value: &Value) -> Option<Self::Value> {
-        self.kind.accept(value).map(Some)
-    }
-
     fn toml(&self, value: &Self::Value) -> Option<String> {
         self.kind.toml(value.as_ref().or(self.otherwise.as_ref())?)
     }

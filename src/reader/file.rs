@@ -86,25 +86,16 @@ pub(crate) fn has_own_tree(file: &File, length: u64) -> Result<(), String> {
 }
 
 fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), String> {
-    let mut names = Vec::new();
-    let mut other = None;
-    let visited = group.iter_visit_default(|name, link| {
-        match link.link_type {
-            LinkType::Hard => names.push(name.to_owned()),
-            _ => other = other.take().or(Some(name.to_owned())),
-        }
-        Ok(())
-    });
-    visited.map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
+    let links = links(group).map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
     let shown = |name: &str| -> String { format!("{prefix}/{name}").chars().take(60).filter(|letter| !letter.is_control()).collect() };
-    if let Some(name) = other {
-        return Err(format!("expected groups and tables of its own, found a link, {}; dps-train writes none", shown(&name)));
+    if let Some((name, _)) = links.iter().find(|(_, kind)| *kind != LinkType::Hard) {
+        return Err(format!("expected groups and tables of its own, found a link, {}; dps-train writes none", shown(name)));
     }
-    *seen += names.len();
+    *seen += links.len();
     if *seen > MOST || prefix.matches('/').count() > DEEPEST {
         return Err(format!("expected at most {MOST} groups and tables, at most {DEEPEST} deep, found more; dps-train writes fewer"));
     }
-    for name in names {
+    for (name, _) in links {
         if let Ok(inner) = group.group(&name) {
             tree(&inner, &format!("{prefix}/{name}"), most, seen)?;
         } else if let Ok(dataset) = group.dataset(&name) {
@@ -112,6 +103,16 @@ fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// The names in a group, each with the kind of its link.
+pub(crate) fn links(group: &Group) -> hdf5::Result<Vec<(String, LinkType)>> {
+    let mut links = Vec::new();
+    group.iter_visit_default(|name, link| {
+        links.push((name.to_owned(), link.link_type));
+        Ok(())
+    })?;
+    Ok(links)
 }
 
 /// Refuses a dataset of which values are in another file.

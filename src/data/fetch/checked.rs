@@ -24,11 +24,6 @@ pub(super) fn verify(path: &Path, file: &DataFile) -> Reason {
     copy_checked(&mut decompressed(Box::new(open(path)?)).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
 }
 
-/// Whether the file at `path`, as it is, has the contents of `file`.
-pub(super) fn verify_as_is(path: &Path, file: &DataFile) -> Reason {
-    copy_checked(&mut open(path)?, file, &mut io::sink(), &mut |_| ())
-}
-
 /// Copies at most the bytes of `file`, and says what differs where `reader` does not give exactly those.
 pub(super) fn copy_checked(reader: &mut dyn Read, file: &DataFile, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
     let mut hash = Sha256::new();

@@ -1,5 +1,5 @@
-//! Datasets of an HDF5 file. The process that reads the file (`src/reader`) lists them with a `.npy` header each, and hands on the bytes
-//! of one.
+//! Datasets of an HDF5 file. The process that reads the file (`src/reader`) lists them, each with its type and extents, and hands on the
+//! bytes of one.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -36,8 +36,9 @@ pub(super) struct Table {
 /// What a dataset is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct About {
-    /// The header that it would have as a .npy file.
-    pub header: Vec<u8>,
+    /// NumPy's code of the type of its values, as `<f4`; of what NumPy has no code for, or what is no number, a word.
+    pub code: String,
+    pub extents: Vec<u64>,
     /// Bytes that the values take in the file.
     pub stored: u64,
 }
@@ -163,13 +164,7 @@ fn open_group(file: &File, place: &[String]) -> Found<Group> {
 }
 
 fn links(group: &Group) -> Found<Vec<(String, LinkType)>> {
-    let mut links = Vec::new();
-    let visited = group.iter_visit_default(|name, link| {
-        links.push((name.to_owned(), link.link_type));
-        Ok(())
-    });
-    visited.map_err(|error| format!("its groups cannot be listed ({}); write it again", one_line(&error)))?;
-    Ok(links)
+    reader::links(group).map_err(|error| format!("its groups cannot be listed ({}); write it again", one_line(&error)))
 }
 
 /// Where a link of a group leads, as a path of hard links from the root: HDF5 itself would follow links on the way into other files.
@@ -229,14 +224,11 @@ fn about(dataset: &Dataset) -> Found<About> {
     reader::has_own_values(dataset)?;
     reader::is_readable(dataset)?;
     let kind = dataset.dtype().map_err(|error| format!("its values have an unknown type ({}); write it again", one_line(&error)))?;
-    let extents: String = dataset.shape().into_iter().map(|extent| format!("{extent}, ")).collect();
-    let header = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({extents})}}\n", code(kind.id()));
-    let length = u16::try_from(header.len()).map_err(|_| "expected fewer extents; write it again".to_owned())?.to_le_bytes();
-    let stored = dataset.storage_size();
-    Ok(About { header: [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes()].concat(), stored })
+    let extents = dataset.shape().into_iter().map(|extent| extent as u64).collect();
+    Ok(About { code: code(kind.id()), extents, stored: dataset.storage_size() })
 }
 
-/// NumPy's code of a type, as `<f4`; of what NumPy has no code for, or what is no number, a word.
+/// The code of a type, as [`About`] has it.
 fn code(kind: hdf5_sys::h5i::hid_t) -> String {
     // SAFETY: the identifier is an open type; all places are there for longer than the calls take. The members' names are freed by HDF5.
     hdf5::sync::sync(|| unsafe {

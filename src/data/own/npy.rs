@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::array::Header;
-use super::element::{Element, refused};
+use super::element::Element;
 use super::found::{Found, in_header};
 
 /// Letters of a dictionary, at most.
@@ -29,6 +29,18 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     dictionary(&String::from_utf8_lossy(&text))
 }
 
+/// The type that NumPy writes as `kind`, and whether its values are big-endian.
+pub(super) fn element(kind: &str) -> Option<(Element, bool)> {
+    let (order, code) = kind.split_at_checked(1)?;
+    Some((Element::of_code(code)?, order == ">")).filter(|_| ["<", ">", "|"].contains(&order))
+}
+
+/// What to do with values of a type that NumPy writes as `kind`.
+pub(super) fn refused(kind: &str) -> String {
+    let letters: String = kind.chars().filter(|letter| !letter.is_control()).take(20).collect();
+    super::element::refused(&format!("\"{letters}\""))
+}
+
 /// `{'descr': '|u1', 'fortran_order': False, 'shape': (60000, 28, 28), }`.
 fn dictionary(text: &str) -> Found<Header> {
     let value = |key: &str| {
@@ -40,18 +52,7 @@ fn dictionary(text: &str) -> Found<Header> {
     // A list, of records, has no code.
     let described = value("descr")?;
     let kind = described.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).map_or("", |(kind, _)| kind);
-    let shown = || {
-        let letters = if kind.is_empty() { described } else { kind };
-        let letters: String = letters.chars().filter(|letter| !letter.is_control()).take(20).collect();
-        refused(&format!("\"{letters}\""))
-    };
-    let (order, code) = kind.split_at_checked(1).ok_or_else(shown)?;
-    let element = Element::of_code(code).ok_or_else(shown)?;
-    let is_big_endian = match order {
-        ">" => true,
-        "<" | "|" => false,
-        _ => return Err(shown()),
-    };
+    let (element, is_big_endian) = element(kind).ok_or_else(|| refused(if kind.is_empty() { described } else { kind }))?;
     let shape = value("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(shape, _)| shape);
     let extent = |text: &str| text.trim().parse::<u64>();
     let numbers = shape.map(|shape| shape.split(',').filter(|text| !text.trim().is_empty()).map(extent).collect::<Result<Vec<_>, _>>());

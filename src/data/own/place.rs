@@ -127,7 +127,8 @@ impl ArrayPlace {
             Format::Hdf5(table) => {
                 let about = table.about.clone()?;
                 let length = fs::metadata(path).map_err(|error| unread(&error))?.len();
-                let header = npy::header(&mut about.header.as_slice())?;
+                let (element, is_big_endian) = npy::element(&about.code).ok_or_else(|| npy::refused(&about.code))?;
+                let header = Header { extents: about.extents, element, is_big_endian, is_fortran: false };
                 let mut reader = hdf5::Values::new(path, table);
                 act(header, Values { reader: &mut reader, stored: about.stored.min(length), is_compressed: true })
             }
