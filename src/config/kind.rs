@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use super::names::Named;
 use super::reader::{Section, Wanted};
-use super::tree::Value;
+use super::tree::{Node, Value};
 
 /// A name that a key may have as its value, and what it means.
 pub type NamedValue = (&'static str, &'static str);
@@ -284,11 +284,33 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
     }
 
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
-        if default.is_some() && !section.has(name) {
-            section.node(name);
-            return default;
+        let wanted = Wanted { expected: self.expected(), example };
+        let list = match section.node(name) {
+            None => return default.or_else(|| section.missing(name, &wanted)),
+            Some(Node { value: Value::List(list), origin }) if list.len() > self.most => {
+                let (most, found) = (self.most, list.len());
+                section.problem(
+                    origin,
+                    name,
+                    &format!("expected at most {most} values, found {found}; give fewer, and others their own file"),
+                );
+                return None;
+            }
+            Some(Node { value: Value::List(list), .. }) if !list.is_empty() => list,
+            Some(node) => return section.accept(name, node, &wanted, |_| None),
+        };
+        let mut values: Vec<K::Value> = Vec::with_capacity(list.len());
+        for item in list {
+            match section.accept(name, item, &wanted, |value| self.each.accept(value)) {
+                Some(value) if values.contains(&value) => {
+                    let sentence = format!("expected each value once, found {} again; remove the duplicate", item.value);
+                    section.problem(&item.origin, name, &sentence);
+                }
+                Some(value) => values.push(value),
+                None => {}
+            }
         }
-        section.list(name, self.most, &Wanted { expected: self.expected(), example }, |value| self.each.accept(value))
+        (values.len() == list.len()).then_some(values)
     }
 }
 

@@ -218,45 +218,6 @@ impl<'t, 'p> Section<'t, 'p> {
         self.problem(&node.origin, key, &format!("expected {}, found {}; did you mean \"{name}\"?", wanted.expected, node.value));
         None
     }
-
-    /// A list of at most `most` values without duplicates that is not empty. `None`: a problem was added.
-    pub fn list<T: PartialEq>(
-        &mut self,
-        key: &'static str,
-        most: usize,
-        wanted: &Wanted,
-        accept: impl Fn(&Value) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        if let Some(Node { value: Value::List(list), origin }) = self.table.and_then(|table| table.get(key))
-            && list.len() > most
-        {
-            self.node(key);
-            let sentence = format!("expected at most {most} values, found {}; give fewer, and others their own file", list.len());
-            self.problem(origin, key, &sentence);
-            return None;
-        }
-        let node = self.field(key, None, wanted, |value| match value {
-            Value::List(list) if !list.is_empty() => Some(list.clone()),
-            _ => None,
-        })?;
-        let mut values: Vec<T> = Vec::with_capacity(node.len());
-        let mut sound = true;
-        for item in &node {
-            match accept(&item.value) {
-                Some(value) if values.contains(&value) => {
-                    let sentence = format!("expected each value once, found {} again; remove the duplicate", item.value);
-                    self.problem(&item.origin, key, &sentence);
-                    sound = false;
-                }
-                Some(value) => values.push(value),
-                None => {
-                    self.problems.add(&item.origin, wanted.sentence(&join(&self.path, key), &item.value));
-                    sound = false;
-                }
-            }
-        }
-        sound.then_some(values)
-    }
 }
 
 impl Drop for Section<'_, '_> {

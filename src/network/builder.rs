@@ -1,14 +1,14 @@
 //! Puts a network together: feature maps, parameter tensors and layers, in forward order.
 
 use super::description::Network;
-use super::layer::{Convolution, Epilogue, Layer, Map, Slot};
+use super::layer::{Layer, Map, Slot};
 use super::specification::Initialisation;
 use super::tensor::{Tensor, TensorKind};
 
 /// The parameters of a layer.
-pub(super) struct Learnt<'a> {
+pub(super) struct Learnt {
     /// The layer's name.
-    pub name: &'a str,
+    pub name: String,
     /// How weights begin.
     pub initialisation: Initialisation,
     /// Whether there is a bias.
@@ -36,48 +36,15 @@ impl Network {
     }
 
     /// Adds a tensor behind the others, and returns its offset.
-    pub(super) fn add_tensor(
-        &mut self,
-        &Learnt { name, initialisation, .. }: &Learnt,
-        kind: TensorKind,
-        fan_in: usize,
-        len: usize,
-    ) -> usize {
+    pub(super) fn add_tensor(&mut self, learnt: &Learnt, kind: TensorKind, fan_in: usize, len: usize) -> usize {
         let suffix = match kind {
             TensorKind::Weights => "weights",
             TensorKind::Scale => "scale",
             TensorKind::Bias => "bias",
         };
         let offset = self.parameters();
-        self.tensors.push(Tensor { name: format!("{name}.{suffix}"), kind, offset, len, fan_in, initialisation });
+        let name = format!("{}.{suffix}", learnt.name);
+        self.tensors.push(Tensor { name, kind, offset, len, fan_in, initialisation: learnt.initialisation });
         offset
-    }
-
-    /// Adds a convolution from the map `input`, which has the border that it needs, to sums of shape `output`, and returns its index.
-    pub(super) fn add_convolution(
-        &mut self,
-        learnt: &Learnt,
-        input: Slot,
-        [kernel, stride]: [usize; 2],
-        output: Map,
-        epilogue: Epilogue,
-        producer: Option<usize>,
-    ) -> usize {
-        let input_map = self.maps[input];
-        let (weights, bias) = self.add_parameters(learnt, kernel * kernel * input_map.channels, output.channels);
-        let convolution = Convolution {
-            kernel,
-            stride,
-            output,
-            weights,
-            bias,
-            has_bias: learnt.has_bias,
-            input,
-            input_map,
-            epilogue,
-            producer,
-            bypass: None,
-        };
-        self.add_layer(Layer::Convolution(convolution))
     }
 }

@@ -1,9 +1,11 @@
 //! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
 
+use std::collections::BTreeMap;
+
 use super::builder::Learnt;
 use super::choice::NetworkChoice;
 use super::description::Network;
-use super::layer::{Dense, DenseOutput, Epilogue, GlobalMean, GroupNorm, Layer, Map, Pool, PoolKind, Slot};
+use super::layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, GroupNorm, Layer, Map, Pool, PoolKind, Slot};
 use super::names::NetworkName;
 use super::specification::{Initialisation, LayerSpec, Padding};
 use super::tensor::TensorKind;
@@ -77,10 +79,7 @@ struct Reader<'a> {
     /// Where the residual stream is, before its ReLU.
     stream: Option<Slot>,
     /// How many there were of each kind that has parameters.
-    convolutions: usize,
-    blocks: usize,
-    norms: usize,
-    dense: usize,
+    counts: BTreeMap<&'static str, usize>,
     /// Whether the logits have been made.
     ended: bool,
     values: u64,
@@ -111,6 +110,13 @@ impl Reader<'_> {
         let Map { height, width, channels, .. } = self.shape;
         let name = self.layers[self.next - 1].name();
         format!("layer {} ({name}): gets {height} × {width} × {channels}, needs {needs}", self.next)
+    }
+
+    /// The name of the next of its kind: `conv1`.
+    fn counted(&mut self, kind: &'static str) -> String {
+        let count = self.counts.entry(kind).or_insert(0);
+        *count += 1;
+        format!("{kind}{count}")
     }
 
     /// Reads one entry, and those that are joined to it.
@@ -208,9 +214,7 @@ impl Reader<'_> {
             Padding::Valid => (side - kernel) / stride + 1,
         });
         let output = Map::plain(height, width, channels);
-        self.convolutions += 1;
-        let name = format!("conv{}", self.convolutions);
-        let (input, producer) = (self.input, self.producer);
+        let learnt = Learnt { name: self.counted("conv"), initialisation, has_bias };
         self.stream = None;
         let epilogue = if let Some(LayerSpec::Residual { .. }) = self.peek() {
             let stream = self.bordered(output, [0, 0])?;
@@ -220,22 +224,39 @@ impl Reader<'_> {
         } else {
             self.epilogue(output, stride)?
         };
-        self.input = epilogue.written();
-        let learnt = Learnt { name: &name, initialisation, has_bias };
-        self.producer = Some(self.network.add_convolution(&learnt, input, [kernel, stride], output, epilogue, producer));
+        self.add_convolution(&learnt, [kernel, stride], output, epilogue);
         Ok(())
+    }
+
+    /// Adds a convolution of the map written last, which has the border that the convolution needs, to sums of shape `output`, and returns its index.
+    fn add_convolution(&mut self, learnt: &Learnt, [kernel, stride]: [usize; 2], output: Map, epilogue: Epilogue) -> usize {
+        let (input, input_map, has_bias, written) = (self.input, self.network.maps[self.input], learnt.has_bias, epilogue.written());
+        let (weights, bias) = self.network.add_parameters(learnt, kernel * kernel * input_map.channels, output.channels);
+        let convolution = Convolution {
+            kernel,
+            stride,
+            output,
+            weights,
+            bias,
+            has_bias,
+            input,
+            input_map,
+            epilogue,
+            producer: self.producer,
+            bypass: None,
+        };
+        let index = self.network.add_layer(Layer::Convolution(convolution));
+        (self.input, self.producer) = (written, Some(index));
+        index
     }
 
     /// What follows a convolution's sum where that is no residual block.
     fn epilogue(&mut self, output: Map, stride: usize) -> Result<Epilogue, String> {
         let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
-        let (relu, pooled) = (self.layers.get(self.next) == Some(&LayerSpec::Relu), self.layers.get(self.next) == Some(&pool));
-        let both = match self.layers.get(self.next + 1) {
-            // The maximum and the ReLU can change places.
-            Some(LayerSpec::Relu) => pooled,
-            Some(other) => relu && *other == pool,
-            None => false,
-        };
+        let relu = self.peek() == Some(&LayerSpec::Relu);
+        // The maximum and the ReLU can change places.
+        let both =
+            matches!(&self.layers[self.next..], [one, other, ..] if relu && *other == pool || *one == pool && *other == LayerSpec::Relu);
         if both && stride == 1 && output.height >= 2 && output.width >= 2 {
             self.next += 2;
             // After a ReLU and a maximum no value is negative, so that another ReLU in the list would change nothing and is skipped.
@@ -264,14 +285,11 @@ impl Reader<'_> {
             return Err(self.refuse(&format!("sides that its stride {stride} divides")));
         }
         self.check_parameters(&[[9, from.channels, channels], [9, channels, channels]])?;
-        self.blocks += 1;
-        let names = [1, 2].map(|convolution| format!("block{}.conv{convolution}", self.blocks));
-        let [first_learnt, last_learnt] = names.each_ref().map(|name| Learnt { name, initialisation, has_bias: true });
+        let block = self.counted("block");
+        let learnt = [1, 2].map(|place| Learnt { name: format!("{block}.conv{place}"), initialisation, has_bias: true });
         let shape = Map::plain(from.height / stride, from.width / stride, channels);
         let inside = self.bordered(shape, [1, 1])?;
-        let (input, producer) = (self.input, self.producer);
-        let epilogue = Epilogue::Relu { rectified: inside };
-        let first = self.network.add_convolution(&first_learnt, input, [3, stride], shape, epilogue, producer);
+        let first = self.add_convolution(&learnt[0], [3, stride], shape, Epilogue::Relu { rectified: inside });
         // Relu stands in the list where no other block follows, which begins with one of its own.
         let followed = matches!(self.peek(), Some(LayerSpec::Residual { .. }));
         if !followed && !self.take(&LayerSpec::Relu) {
@@ -280,12 +298,10 @@ impl Reader<'_> {
         self.shape = shape;
         let stream = self.bordered(shape, [0, 0])?;
         let epilogue = Epilogue::Stream { stream, rectified: self.write(shape)?, shortcut: Some(shortcut) };
-        self.input = epilogue.written();
-        let last = self.network.add_convolution(&last_learnt, inside, [3, 1], shape, epilogue, Some(first));
+        let last = self.add_convolution(&learnt[1], [3, 1], shape, epilogue);
         if let Layer::Convolution(convolution) = &mut self.network.layers[first] {
             convolution.bypass = Some(last);
         }
-        self.producer = Some(last);
         self.stream = followed.then_some(stream);
         Ok(())
     }
@@ -317,8 +333,7 @@ impl Reader<'_> {
             return Err(self.refuse("at least 2 values in a group; use fewer groups"));
         }
         self.check_parameters(&[[1, 1, channels]])?;
-        self.norms += 1;
-        let learnt = Learnt { name: &format!("norm{}", self.norms), initialisation: Initialisation::VarianceScaling, has_bias: true };
+        let learnt = Learnt { name: self.counted("norm"), initialisation: Initialisation::VarianceScaling, has_bias: true };
         let relu = self.take(&LayerSpec::Relu);
         let [scale, bias] = [TensorKind::Scale, TensorKind::Bias].map(|kind| self.network.add_tensor(&learnt, kind, 1, channels));
         let (positions, group_channels) = (height * width, channels / groups);
@@ -352,9 +367,7 @@ impl Reader<'_> {
         }
         let inputs = self.shape.channels;
         self.check_parameters(&[[1, inputs, outputs]])?;
-        self.dense += 1;
-        let name = format!("dense{}", self.dense);
-        let (input, producer) = (self.input, self.producer);
+        let learnt = Learnt { name: self.counted("dense"), initialisation, has_bias };
         self.stream = None;
         self.ended = self.next == self.layers.len();
         let output = if self.ended {
@@ -374,7 +387,7 @@ impl Reader<'_> {
             self.shape = Map::plain(1, 1, outputs);
             DenseOutput::Hidden { written: self.write(self.shape)?, relu }
         };
-        let learnt = Learnt { name: &name, initialisation, has_bias };
+        let (input, producer) = (self.input, self.producer);
         let (weights, bias) = self.network.add_parameters(&learnt, inputs, outputs);
         let index = self.network.add_layer(Layer::Dense(Dense { input, inputs, outputs, weights, bias, has_bias, producer, output }));
         if let DenseOutput::Hidden { written, .. } = output {
