@@ -58,24 +58,15 @@ fn has(mask: &[u64], processor: usize) -> bool {
     mask[processor / 64] >> (processor % 64) & 1 == 1
 }
 
-/// The processors this process may run on.
-#[cfg(target_os = "linux")]
+/// The processors this process may run on; where the system does not say, the first ones, as many as there are.
 fn allowed() -> [u64; MASK] {
     let mut mask = [0_u64; MASK];
     // SAFETY: the kernel writes no more than the size that it is told, which is the mask's, of words of which any bits are one.
-    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
-    if failed { everything() } else { mask }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn allowed() -> [u64; MASK] {
-    everything()
-}
-
-/// The first processors, as many as there are.
-fn everything() -> [u64; MASK] {
+    #[cfg(target_os = "linux")]
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } == 0 {
+        return mask;
+    }
     let count = std::thread::available_parallelism().map_or(1, usize::from).min(64 * MASK);
-    let mut mask = [0_u64; MASK];
     (0..count).for_each(|processor| mask[processor / 64] |= 1 << (processor % 64));
     mask
 }

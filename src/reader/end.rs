@@ -1,6 +1,5 @@
 //! What the end of a reading process means.
 
-use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -14,16 +13,9 @@ pub(super) const PROBLEM: u8 = exit::DATA;
 const WORDS: u64 = 1 << 16;
 
 /// What is wrong with a file, in words that follow its name: the cause of an [`io::Error`] that reading the answer of [`ask`](super::ask) gives.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Problem(pub(crate) String);
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Problem {}
 
 impl Problem {
     /// The words of the problem that is the cause of `error`, if one is.

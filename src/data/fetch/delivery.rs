@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -128,11 +129,10 @@ impl Delivery<'_> {
 
     /// A nameless file in the target folder, removed unless it is given a name.
     fn part(&self) -> Result<NamedTempFile, String> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(PART_PREFIX);
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // what the user's umask makes of it, as for any file
-        builder.tempfile_in(self.target).map_err(|error| format!("{} cannot be written: {error}", self.target.display()))
+        // What the user's umask makes of the permissions, as for any file.
+        let permissions = PermissionsExt::from_mode(0o666);
+        let part = tempfile::Builder::new().prefix(PART_PREFIX).permissions(permissions).tempfile_in(self.target);
+        part.map_err(|error| format!("{} cannot be written: {error}", self.target.display()))
     }
 }
 
