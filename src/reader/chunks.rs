@@ -6,11 +6,12 @@ use std::ptr;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use hdf5::dataset::Layout;
+use hdf5::plist::dataset_create::FillValue;
 use hdf5::{Dataset, Extents};
 use hdf5_sys::h5::{HADDR_UNDEF, herr_t, hsize_t};
-use hdf5_sys::h5d::{H5D_fill_value_t, H5Dget_chunk_info_by_coord, H5Dget_space, H5Dread, H5Dread_chunk1};
+use hdf5_sys::h5d::{H5Dget_chunk_info_by_coord, H5Dget_space, H5Dread, H5Dread_chunk1};
 use hdf5_sys::h5i::hid_t;
-use hdf5_sys::h5p::{H5P_DEFAULT, H5Pfill_value_defined, H5Pget_fill_value, H5Pget_filter2, H5Pget_nfilters};
+use hdf5_sys::h5p::{H5P_DEFAULT, H5Pget_fill_value, H5Pget_filter2, H5Pget_nfilters};
 use hdf5_sys::h5s::{H5S_seloper_t, H5Sclose, H5Screate_simple, H5Sselect_hyperslab};
 use hdf5_sys::h5z::{H5Z_FILTER_DEFLATE, H5Z_FILTER_FLETCHER32, H5Z_FILTER_SHUFFLE, H5Z_filter_t, H5Zfilter_avail};
 
@@ -276,15 +277,12 @@ impl Plan<'_> {
     /// The value of elements that were never written.
     fn fill_value(&self) -> Vec<u8> {
         let mut value = vec![0; self.width];
-        if let (Ok(properties), Ok(kind)) = (self.dataset.dcpl(), self.dataset.dtype()) {
-            let mut status = H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED;
+        if let (Ok(properties), Ok(kind)) = (self.dataset.dcpl(), self.dataset.dtype())
+            && properties.fill_value_defined() != FillValue::Undefined
+        {
             // SAFETY: the identifiers are open, and the value has room for one element of the type.
-            let found = hdf5::sync::sync(|| unsafe {
-                H5Pfill_value_defined(properties.id(), &raw mut status) >= 0
-                    && status != H5D_fill_value_t::H5D_FILL_VALUE_UNDEFINED
-                    && H5Pget_fill_value(properties.id(), kind.id(), value.as_mut_ptr().cast()) >= 0
-            });
-            if !found {
+            let found = hdf5::sync::sync(|| unsafe { H5Pget_fill_value(properties.id(), kind.id(), value.as_mut_ptr().cast()) });
+            if found < 0 {
                 value.fill(0);
             }
         }

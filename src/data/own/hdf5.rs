@@ -4,7 +4,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use hdf5::{Dataset, File, Group, LinkType};
+use hdf5::types::TypeDescriptor;
+use hdf5::{Dataset, Datatype, File, Group, LinkType};
 use hdf5_sys::h5l::H5Lget_val;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{self, H5T_class_t, H5T_order_t, H5T_sign_t};
@@ -225,12 +226,14 @@ fn about(dataset: &Dataset) -> Found<About> {
     reader::is_readable(dataset)?;
     let kind = dataset.dtype().map_err(|error| format!("its values have an unknown type ({}); write it again", one_line(&error)))?;
     let extents = dataset.shape().into_iter().map(|extent| extent as u64).collect();
-    Ok(About { code: code(kind.id()), extents, stored: dataset.storage_size() })
+    Ok(About { code: code(&kind), extents, stored: dataset.storage_size() })
 }
 
 /// The code of a type, as [`About`] has it.
-fn code(kind: hdf5_sys::h5i::hid_t) -> String {
-    // SAFETY: the identifier is an open type; all places are there for longer than the calls take. The members' names are freed by HDF5.
+fn code(datatype: &Datatype) -> String {
+    let kind = datatype.id();
+    let is_bool = || datatype.to_descriptor().is_ok_and(|found| found == TypeDescriptor::Boolean);
+    // SAFETY: the identifier is an open type; all places are there for longer than the calls take.
     hdf5::sync::sync(|| unsafe {
         let bytes = h5t::H5Tget_size(kind);
         let order = match h5t::H5Tget_order(kind) {
@@ -256,19 +259,7 @@ fn code(kind: hdf5_sys::h5i::hid_t) -> String {
                 }
             }
             // h5py writes bool so.
-            H5T_class_t::H5T_ENUM
-                if bytes == 1
-                    && h5t::H5Tget_nmembers(kind) == 2
-                    && ["FALSE", "TRUE"].iter().zip(0..).all(|(name, value)| {
-                        let found = h5t::H5Tget_member_name(kind, value);
-                        let is_same = !found.is_null() && std::ffi::CStr::from_ptr(found).to_bytes() == name.as_bytes();
-                        hdf5_sys::h5::H5free_memory(found.cast());
-                        let mut number = 0_u8;
-                        is_same && h5t::H5Tget_member_value(kind, value, (&raw mut number).cast()) >= 0 && u32::from(number) == value
-                    }) =>
-            {
-                "|b1".to_owned()
-            }
+            H5T_class_t::H5T_ENUM if bytes == 1 && h5t::H5Tget_nmembers(kind) == 2 && is_bool() => "|b1".to_owned(),
             H5T_class_t::H5T_STRING => "|text".to_owned(),
             H5T_class_t::H5T_COMPOUND => "|compound".to_owned(),
             H5T_class_t::H5T_ENUM => "|enumeration".to_owned(),
