@@ -86,9 +86,11 @@ pub(crate) fn has_own_tree(file: &File, length: u64) -> Result<(), String> {
 }
 
 fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), String> {
-    let links = links(group).map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
+    let links = group
+        .links(Default::default(), Default::default())
+        .map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
     let shown = |name: &str| -> String { format!("{prefix}/{name}").chars().take(60).filter(|letter| !letter.is_control()).collect() };
-    if let Some((name, _)) = links.iter().find(|(_, kind)| *kind != LinkType::Hard) {
+    if let Some((name, _)) = links.iter().find(|(_, link)| link.link_type != LinkType::Hard) {
         return Err(format!("expected groups and tables of its own, found a link, {}; dps-train writes none", shown(name)));
     }
     *seen += links.len();
@@ -103,16 +105,6 @@ fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// The names in a group, each with the kind of its link.
-pub(crate) fn links(group: &Group) -> hdf5::Result<Vec<(String, LinkType)>> {
-    let mut links = Vec::new();
-    group.iter_visit_default(|name, link| {
-        links.push((name.to_owned(), link.link_type));
-        Ok(())
-    })?;
-    Ok(links)
 }
 
 /// Refuses a dataset of which values are in another file.

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use hdf5::types::TypeDescriptor;
-use hdf5::{Dataset, Datatype, File, Group, LinkType};
+use hdf5::{Dataset, Datatype, File, Group, LinkInfo, LinkType};
 use hdf5_sys::h5l::H5Lget_val;
 use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{self, H5T_class_t, H5T_order_t, H5T_sign_t};
@@ -99,7 +99,7 @@ struct Listing<'a> {
 impl Listing<'_> {
     /// Lists the group at a path of hard links. `prefix` is the path by which it was found, of `depth` names.
     fn list(&mut self, group: &[String], prefix: &str, depth: usize) -> Found<()> {
-        for (name, kind) in links(&open_group(self.file, group)?)? {
+        for (name, LinkInfo { link_type: kind, .. }) in links(&open_group(self.file, group)?)? {
             self.seen += 1;
             if self.seen > MOST {
                 return Err(format!(
@@ -164,8 +164,9 @@ fn open_group(file: &File, place: &[String]) -> Found<Group> {
     file.group(&path).map_err(|error| format!("the group {path} cannot be opened ({}); write it again", one_line(&error)))
 }
 
-fn links(group: &Group) -> Found<Vec<(String, LinkType)>> {
-    reader::links(group).map_err(|error| format!("its groups cannot be listed ({}); write it again", one_line(&error)))
+fn links(group: &Group) -> Found<Vec<(String, LinkInfo)>> {
+    let links = group.links(Default::default(), Default::default());
+    links.map_err(|error| format!("its groups cannot be listed ({}); write it again", one_line(&error)))
 }
 
 /// Where a link of a group leads, as a path of hard links from the root: HDF5 itself would follow links on the way into other files.
@@ -186,7 +187,7 @@ fn end_of(file: &File, group: &[String], name: &str, kind: LinkType, followed: &
                     format!("expected a link that leads to values, found that {target} is not there; write it again")
                 };
                 let found = links(&open_group(file, &place).map_err(|_| nowhere())?)?;
-                let kind = found.into_iter().find(|(name, _)| name == part).ok_or_else(nowhere)?.1;
+                let kind = found.into_iter().find(|(name, _)| name == part).ok_or_else(nowhere)?.1.link_type;
                 place = end_of(file, &place, part, kind, followed)?;
             }
             Ok(place)
@@ -211,7 +212,7 @@ fn dataset(file: &File, name: &str) -> Found<Dataset> {
     for part in name.split('/') {
         let found = links(&open_group(file, &place)?)?;
         let gone = || "the dataset is not there any more; try again".to_owned();
-        let kind = found.into_iter().find(|(name, _)| name == part).ok_or_else(gone)?.1;
+        let kind = found.into_iter().find(|(name, _)| name == part).ok_or_else(gone)?.1.link_type;
         place = end_of(file, &place, part, kind, &mut 0)?;
     }
     let Object::Dataset(dataset) = object(file, &place)? else {
