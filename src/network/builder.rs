@@ -1,7 +1,7 @@
-//! Puts a network together: feature maps, parameter tensors and layers, in forward order.
+//! Adds layers, and the tensors of their parameters, to a network in forward order.
 
 use super::description::Network;
-use super::layer::{Layer, Map, Slot};
+use super::layer::Layer;
 use super::specification::Initialisation;
 use super::tensor::{Tensor, TensorKind};
 
@@ -16,12 +16,6 @@ pub(super) struct Learnt {
 }
 
 impl Network {
-    /// Adds a map.
-    pub(super) fn add_map(&mut self, map: Map) -> Slot {
-        self.maps.push(map);
-        self.maps.len() - 1
-    }
-
     /// Adds a layer and returns its index.
     pub(super) fn add_layer(&mut self, layer: Layer) -> usize {
         self.layers.push(layer);

@@ -172,7 +172,8 @@ impl Reader<'_> {
                  channels, or a smaller kernel"
             ));
         }
-        Ok(self.network.add_map(map))
+        self.network.maps.push(map);
+        Ok(self.network.maps.len() - 1)
     }
 
     /// Refuses parameters that are too many: each product has so many places, inputs at each place, and outputs.

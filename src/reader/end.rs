@@ -6,7 +6,8 @@ use std::process::{Child, ExitStatus};
 
 use crate::exit;
 
-/// The exit code of a reading process that has said what is wrong with the file: on standard error, behind a NUL, since libraries may write there too.
+/// The exit code of a reading process that has said what is wrong with the file: on standard error, behind a NUL, since libraries may write there,
+/// too.
 pub(super) const PROBLEM: u8 = exit::DATA;
 
 /// Bytes of a reading process's standard error that are read, at most.

@@ -11,8 +11,7 @@ use crate::child::{Output, end_within};
 use crate::reader::Problem;
 
 /// Longest run of a package client, and how often it is said that it still runs.
-const CLIENT_LIMIT: Duration = Duration::from_secs(180);
-const CLIENT_WORD: Duration = Duration::from_secs(30);
+pub(super) const LIMITS: (Duration, Duration) = (Duration::from_secs(180), Duration::from_secs(30));
 
 /// The body at a web address, which may take until the `deadline`. curl fetches it: it knows the proxies and certificates of its machine, and gives
 /// up a connection after 5 seconds and a server that says nothing after 20.
@@ -53,13 +52,9 @@ fn said(words: &mut File) -> String {
     said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect::<Vec<_>>().join("; ")
 }
 
-/// Runs a package client in `folder`; what it says on failure is the reason.
-pub(super) fn run(program: &str, arguments: &[&str], folder: &Path, progress: &mut dyn FnMut(&str)) -> Reason {
-    run_within((CLIENT_LIMIT, CLIENT_WORD), program, arguments, folder, progress)
-}
-
-/// Runs a package client as [`run`] does, with limits given: the longest run, and how often it is said that it still runs.
-pub(super) fn run_within(
+/// Runs a package client in `folder`, no longer than the first of two times, and says after each of the second ones that it still runs; what it says
+/// on failure is the reason.
+pub(super) fn run(
     (limit, word): (Duration, Duration),
     program: &str,
     arguments: &[&str],

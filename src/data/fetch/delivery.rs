@@ -12,7 +12,7 @@ use super::super::contents::{decompressed, describe};
 use super::super::find::spellings;
 use super::super::table::{DataFile, Source};
 use super::checked::{Reason, copy_checked, open, verify};
-use super::client::{download, run, with_extension};
+use super::client::{LIMITS, download, run, with_extension};
 
 /// How the names of files that are being fetched begin. A later fetch removes those of an interrupted one once they are this old.
 const PART_PREFIX: &str = ".dps-fetch-";
@@ -96,17 +96,17 @@ impl Delivery<'_> {
     fn take_npm(&mut self, package: &str) -> Reason {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let options = ["--silent", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000"];
-        run("npm", &[&["pack", package][..], &options].concat(), folder.path(), self.progress)?;
+        run(LIMITS, "npm", &[&["pack", package][..], &options].concat(), folder.path(), self.progress)?;
         self.take_archive(&mut open(&with_extension(folder.path(), "tgz")?)?)
     }
 
     fn take_debian(&mut self, package: &str, folder: &str) -> Reason {
         let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
         let options = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"];
-        run("apt-get", &[&["download", "-q", package][..], &options].concat(), temporary.path(), self.progress)?;
+        run(LIMITS, "apt-get", &[&["download", "-q", package][..], &options].concat(), temporary.path(), self.progress)?;
         let file = with_extension(temporary.path(), "deb")?;
         let contents = temporary.path().join("contents");
-        run("dpkg-deb", &["-x", &file.to_string_lossy(), &contents.to_string_lossy()], temporary.path(), self.progress)?;
+        run(LIMITS, "dpkg-deb", &["-x", &file.to_string_lossy(), &contents.to_string_lossy()], temporary.path(), self.progress)?;
         self.take_folder(&contents.join(folder))
     }
 

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::super::contents::describe;
-use super::client::{download, run, run_within, with_extension};
+use super::client::{LIMITS, download, run, with_extension};
 use super::*;
 
 const ONE: &[u8] = b"the first file";
@@ -195,10 +195,10 @@ fn archives_are_unpacked_once_their_sum_is_right() {
 #[test]
 fn package_clients_say_why_they_fail() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(run("no-such-client", &[], folder.path(), &mut |_| ()).unwrap_err(), "the command no-such-client is not installed");
-    let reason = run("sh", &["-c", "echo no such package >&2; exit 3"], folder.path(), &mut |_| ()).unwrap_err();
+    assert_eq!(run(LIMITS, "no-such-client", &[], folder.path(), &mut |_| ()).unwrap_err(), "the command no-such-client is not installed");
+    let reason = run(LIMITS, "sh", &["-c", "echo no such package >&2; exit 3"], folder.path(), &mut |_| ()).unwrap_err();
     assert!(reason.contains("sh failed") && reason.ends_with("no such package"), "{reason}");
-    assert_eq!(run("sh", &["-c", "echo > there.tgz"], folder.path(), &mut |_| ()), Ok(()));
+    assert_eq!(run(LIMITS, "sh", &["-c", "echo > there.tgz"], folder.path(), &mut |_| ()), Ok(()));
     assert_eq!(with_extension(folder.path(), "tgz").unwrap(), folder.path().join("there.tgz"));
     assert!(with_extension(folder.path(), "deb").is_err());
 }
@@ -215,7 +215,7 @@ fn a_client_that_hangs_is_spoken_of_and_ended() {
     let folder = tempfile::tempdir().unwrap();
     let mut said = Vec::new();
     let limits = (Duration::from_millis(1000), Duration::from_millis(400));
-    let reason = run_within(limits, "sleep", &["60"], folder.path(), &mut |line| said.push(line.to_owned())).unwrap_err();
+    let reason = run(limits, "sleep", &["60"], folder.path(), &mut |line| said.push(line.to_owned())).unwrap_err();
     assert_eq!(reason, "sleep took more than 1 s");
     assert_eq!(said, ["sleep has run for 0.4 s; it is ended after 1 s", "sleep has run for 0.8 s; it is ended after 1 s"]);
 }

@@ -3,15 +3,9 @@
 use std::io;
 
 use crate::data::contents::described;
-use crate::reader::Problem;
 
 /// A value, or what is wrong, in words that follow the file's name.
 pub(super) type Found<T> = std::result::Result<T, String>;
-
-/// A sentence as the error of a reader.
-pub(super) fn sentence(words: String) -> io::Error {
-    io::Error::other(Problem(words))
-}
 
 /// Why a header of this kind of file cannot be read.
 pub(super) fn in_header(kind: &str) -> impl Fn(io::Error) -> String {
@@ -21,7 +15,7 @@ pub(super) fn in_header(kind: &str) -> impl Fn(io::Error) -> String {
     }
 }
 
-/// Why reading failed, as half a sentence: that of [`sentence`] where a reader gave one.
+/// Why reading failed, as half a sentence: the words of a [`Problem`](crate::reader::Problem) where a reader gave one.
 pub(super) fn unread(error: &io::Error) -> String {
     let described = described(error, "compressed", "write the file again");
     described.unwrap_or_else(|| format!("the file cannot be read ({error}); make it readable"))

@@ -11,8 +11,8 @@ use hdf5_sys::h5p::H5P_DEFAULT;
 use hdf5_sys::h5t::{self, H5T_class_t, H5T_order_t, H5T_sign_t};
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, sentence, unread};
-use crate::reader::{self, Task, one_line};
+use super::found::{Found, unread};
+use crate::reader::{self, Problem, Task, one_line};
 
 /// Depth of groups down to which arrays are read.
 const DEEPEST: usize = 2;
@@ -83,7 +83,7 @@ impl<'a> Values<'a> {
 impl Read for Values<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.answer.is_none() {
-            self.answer = Some(reader::ask(&READING, self.path, self.name).map_err(sentence)?);
+            self.answer = Some(reader::ask(&READING, self.path, self.name).map_err(|words| io::Error::other(Problem(words)))?);
         }
         self.answer.as_mut().map_or(Ok(0), |answer| answer.read(buffer))
     }
