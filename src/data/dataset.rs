@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::choice::{DatasetChoice, DatasetName};
+use super::examples::Sets;
 use super::facts::{Facts, held_out};
 use super::normalise::{Normalisation, normalise};
 use super::section::{DataSource, DataSplit};
@@ -61,8 +62,8 @@ impl Facts {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
                 let [classes, mut training, mut test] = [classes, training, test].map(|count| count as usize);
                 if let (DataSource::Own, Ok(files)) = (split.source, find::locate(*name, folder)) {
-                    let (file, test_file, ..) = named(*name, &files, folder, split)?;
-                    (training, test) = (file.len(), test_file.len());
+                    let (sets, _) = named(*name, &files, folder, split)?;
+                    (training, test) = (sets.training.len(), sets.test.len());
                 }
                 Ok(Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test })
             }
@@ -79,15 +80,11 @@ impl Dataset {
     /// the split would leave no training or no validation example.
     pub fn load(choice: impl Into<DatasetChoice>, folder: &Path, split: &DataSplit) -> Result<Dataset> {
         let choice = choice.into();
-        let (file, validation, test, classes, place) = match &choice {
-            DatasetChoice::Named(name) => named(*name, &find::locate(*name, folder)?, folder, split)
-                .map(|(file, test, classes, place)| (file, None, test, classes, place))?,
-            DatasetChoice::Own(own) => {
-                let own::Own { training, validation, test, classes } = own::load(own, folder, split.layout)?;
-                (training, validation, test, classes, folder.join(&own.path))
-            }
+        let (sets, place) = match &choice {
+            DatasetChoice::Named(name) => named(*name, &find::locate(*name, folder)?, folder, split)?,
+            DatasetChoice::Own(own) => (own::load(own, folder, split.layout)?, folder.join(&own.path)),
         };
-        Dataset::of(&choice.to_string(), classes, [file, test], validation, split).map_err(|problem| Error::Data { path: place, problem })
+        Dataset::of(&choice.to_string(), sets, split).map_err(|problem| Error::Data { path: place, problem })
     }
 
     /// Splits and normalises the examples of a training file and a test file, whose labels are below `classes`.
@@ -99,17 +96,13 @@ impl Dataset {
     /// # Errors
     /// [`Error::Data`] where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
     pub fn new(name: &str, classes: usize, file: Examples, test: Examples, split: &DataSplit) -> Result<Dataset> {
-        Dataset::of(name, classes, [file, test], None, split).map_err(|problem| Error::Data { path: name.into(), problem })
+        let sets = Sets { training: file, validation: None, test, classes };
+        Dataset::of(name, sets, split).map_err(|problem| Error::Data { path: name.into(), problem })
     }
 
     /// A data set of a training and a test file, and of a validation set of its own: without one as [`Dataset::new`] makes it.
-    fn of(
-        name: &str,
-        classes: usize,
-        [file, mut test]: [Examples; 2],
-        own_validation: Option<Examples>,
-        split: &DataSplit,
-    ) -> std::result::Result<Dataset, String> {
+    fn of(name: &str, sets: Sets, split: &DataSplit) -> std::result::Result<Dataset, String> {
+        let Sets { training: file, validation: own_validation, mut test, classes } = sets;
         let n = u32::try_from(file.len()).map_err(|_| format!("expected fewer than 2³² examples, found {}", file.len()))?;
         let has_own_validation = own_validation.is_some();
         let held_out = if has_own_validation { 0 } else { held_out(split.validation_fraction, n)? };
@@ -156,13 +149,12 @@ impl Dataset {
     }
 }
 
-/// The training and test examples of a data set that has a name, from the files located for the data folder `folder`; its classes, and the folder of
-/// the files.
-fn named(name: DatasetName, files: &[PathBuf], folder: &Path, split: &DataSplit) -> Result<(Examples, Examples, usize, PathBuf)> {
+/// The examples of a data set that has a name, from the files located for the data folder `folder`, and the folder of the files.
+fn named(name: DatasetName, files: &[PathBuf], folder: &Path, split: &DataSplit) -> Result<(Sets, PathBuf)> {
     let DatasetSpec { image, classes, format, .. } = *name.spec();
     let shape = ImageShape::from(image);
     let digests = &mut Vec::new();
-    let (file, test) = match (format, files) {
+    let (training, test) = match (format, files) {
         (FileFormat::Cifar, [batches @ .., test]) => {
             (cifar::read(batches, shape, classes, digests)?, cifar::read(std::slice::from_ref(test), shape, classes, digests)?)
         }
@@ -175,7 +167,7 @@ fn named(name: DatasetName, files: &[PathBuf], folder: &Path, split: &DataSplit)
         originals(name, folder, files, digests)?;
     }
     let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
-    Ok((file, test, classes as usize, place.to_owned()))
+    Ok((Sets { training, validation: None, test, classes: classes as usize }, place.to_owned()))
 }
 
 /// Refuses files that are not the ones the data set's publishers made: other data would be measured in their name.

@@ -80,6 +80,16 @@ pub struct Examples {
     pub shape: ImageShape,
 }
 
+/// The examples of a data set's files.
+pub(super) struct Sets {
+    pub training: Examples,
+    /// Examples of the validation set, where the data have one of their own.
+    pub validation: Option<Examples>,
+    pub test: Examples,
+    /// Number of classes: labels are 0 to classes − 1.
+    pub classes: usize,
+}
+
 impl Examples {
     /// Number of examples.
     pub fn len(&self) -> usize {

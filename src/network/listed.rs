@@ -125,7 +125,8 @@ impl Reader<'_> {
         self.next += 1;
         match layer {
             LayerSpec::Convolution { channels, kernel, stride, padding, initialisation, bias } => {
-                self.convolution([channels, kernel, stride].map(|number| number as usize), padding, initialisation, bias)
+                let learnt = Learnt { name: self.counted("conv"), initialisation, has_bias: bias };
+                self.convolution(&learnt, [channels, kernel, stride].map(|number| number as usize), padding)
             }
             LayerSpec::Residual { channels, stride, initialisation } => self.residual(channels as usize, stride as usize, initialisation),
             LayerSpec::MaxPool { size, stride } => self.pool(PoolKind::Max, size as usize, stride as usize),
@@ -197,13 +198,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn convolution(
-        &mut self,
-        [channels, kernel, stride]: [usize; 3],
-        padding: Padding,
-        initialisation: Initialisation,
-        has_bias: bool,
-    ) -> Result<(), String> {
+    fn convolution(&mut self, learnt: &Learnt, [channels, kernel, stride]: [usize; 3], padding: Padding) -> Result<(), String> {
         let map = self.network.maps[self.input];
         let sides = [self.shape.height, self.shape.width];
         if padding == Padding::Valid && sides.iter().any(|&side| side < kernel) {
@@ -215,7 +210,6 @@ impl Reader<'_> {
             Padding::Valid => (side - kernel) / stride + 1,
         });
         let output = Map::plain(height, width, channels);
-        let learnt = Learnt { name: self.counted("conv"), initialisation, has_bias };
         self.stream = None;
         let epilogue = if let Some(LayerSpec::Residual { .. }) = self.peek() {
             let stream = self.bordered(output, [0, 0])?;
@@ -225,7 +219,7 @@ impl Reader<'_> {
         } else {
             self.epilogue(output, stride)?
         };
-        self.add_convolution(&learnt, [kernel, stride], output, epilogue);
+        self.add_convolution(learnt, [kernel, stride], output, epilogue);
         Ok(())
     }
 

@@ -17,20 +17,11 @@ use std::path::{Path, PathBuf};
 use self::find::Places;
 pub use self::hdf5::READING;
 use self::place::ArrayPlace;
+use super::examples::Sets;
 use super::{Examples, Facts, ImageShape};
 use crate::data::choice::OwnDataset;
 use crate::data::section::DataLayout;
 use crate::{Error, Result};
-
-/// The examples of a data set; without a test set there are none of it.
-pub(super) struct Own {
-    pub training: Examples,
-    /// Examples of the validation set, where the data have one of their own.
-    pub validation: Option<Examples>,
-    pub test: Examples,
-    /// Number of classes: labels are 0 to classes − 1.
-    pub classes: usize,
-}
 
 /// What the headers and the labels say.
 pub(super) struct Survey {
@@ -88,8 +79,8 @@ pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>
     Ok(Survey { facts, arrays, unused: places.unused.iter().map(|place| place.shown(&files)).collect(), files })
 }
 
-/// Reads everything.
-pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Own> {
+/// Reads everything; without a test set there are no examples of it.
+pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Sets> {
     let places = places(own, folder)?;
     let read = |[images, labels]: &[ArrayPlace; 2]| {
         let values = labels.labels()?;
@@ -103,7 +94,7 @@ pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) 
     let classes = classes(&places.training[1], &sets.iter().map(|set| set.labels.as_slice()).collect::<Vec<_>>())?;
     let training = sets.remove(0);
     let test = places.test.and_then(|_| sets.pop()).unwrap_or_else(|| training.gather(&[]));
-    Ok(Own { training, validation: sets.pop(), test, classes })
+    Ok(Sets { training, validation: sets.pop(), test, classes })
 }
 
 /// Refuses labels that are not as many as the images.
