@@ -172,9 +172,14 @@ pub(super) fn compressed(mut builder: DatasetBuilder, shape: &[usize]) -> Datase
 /// Gives a dataset of numbers its unit, where it has one, and its meaning.
 pub(super) fn describe(dataset: &Dataset, unit: &str, meaning: &str) -> hdf5::Result<()> {
     if !unit.is_empty() {
-        texts(dataset, "units", (), &[unit])?;
+        text(dataset, "units", unit)?;
     }
-    texts(dataset, "long_name", (), &[meaning])
+    text(dataset, "long_name", meaning)
+}
+
+/// Writes an attribute that is one text, as [`texts`] does several.
+pub(super) fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
+    texts(at, name, (), &[value])
 }
 
 /// Writes an attribute of texts that this program does not read back: they have variable length, which h5py reads as `str`.

@@ -7,7 +7,7 @@ use hdf5::types::VarLenArray;
 use hdf5::{Dataset, Group, H5Type, ObjectReference1};
 use hdf5_sys::{h5a, h5p, h5s, h5t};
 
-use super::attributes::{compressed, describe, numbers, texts};
+use super::attributes::{compressed, describe, numbers, text};
 use super::schema::{CellRow, TrialRow};
 use super::table::{Column, Table};
 use crate::optimizer::{Metaparameter, Metaparameters};
@@ -56,14 +56,9 @@ pub(super) fn write(
     trials: &[TrialRow],
     metaparameters: &[Metaparameters],
 ) -> hdf5::Result<()> {
-    texts(
-        group,
-        "description",
-        (),
-        &[
-            "The numbers of /cells, /trials (called trial_…) and /metaparameters by batch size, sparsity and trial. NaN: there is none, or no such cell.",
-        ],
-    )?;
+    let about = "The numbers of /cells, /trials (called trial_…) and /metaparameters by batch size, sparsity and trial. NaN: there is none, or no \
+                 such cell.";
+    text(group, "description", about)?;
     let mut arrays = Arrays::new(group, dimensions)?;
     let places: Vec<usize> = cells.iter().map(|cell| dimensions.of_cell(cell.batch_size, cell.sparsity)).collect();
     for (number, column) in columns::<CellRow>() {
@@ -83,7 +78,7 @@ pub(super) fn write(
         describe(&dataset, column.unit, &meaning(column))?;
         if column.name == "status" {
             numbers(&dataset, "flag_values", &Status::ALL.map(|status| f64::from(status as u8)))?;
-            texts(&dataset, "flag_meanings", (), &[&Status::ALL.map(Status::name).join(" ")])?;
+            text(&dataset, "flag_meanings", &Status::ALL.map(Status::name).join(" "))?;
         }
     }
     for name in Metaparameter::ALL {

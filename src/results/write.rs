@@ -8,7 +8,7 @@ use hdf5::file::LibraryVersion;
 use hdf5::{File, Group};
 use hdf5_sys::{h5f, h5p};
 
-use super::attributes::{Attribute, Attributes, compressed, describe, texts};
+use super::attributes::{Attribute, Attributes, compressed, describe, text, texts};
 use super::codes::exactly;
 use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
 use super::table::{Column, Table};
@@ -80,7 +80,7 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     SCHEMA.to_owned().write(file, "schema")?;
     SCHEMA_VERSION.write(file, "schema_version")?;
     u8::from(results.complete).write(file, "complete")?;
-    texts(file, "description", (), &["Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0."])?;
+    text(file, "description", "Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0.")?;
 
     results.configuration.write(&*group(file, "configuration")?, "toml")?;
     let (environment, workload) = (&results.environment, &results.workload);
@@ -126,12 +126,8 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
 
 /// Writes the metaparameters of all rows of /trials.
 fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> {
-    texts(
-        group,
-        "description",
-        (),
-        &["A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none."],
-    )?;
+    let about = "A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none.";
+    text(group, "description", about)?;
     for name in Metaparameter::ALL {
         let values: Vec<f64> = trials.iter().map(|trial| trial.get(name).unwrap_or(f64::NAN)).collect();
         if values.iter().all(|value| value.is_nan()) {
@@ -139,8 +135,8 @@ fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> 
         }
         let dataset = compressed(group.new_dataset_builder(), &[values.len()]).empty::<f64>().shape(values.len()).create(name.name())?;
         dataset.write_raw(&values)?;
-        texts(&dataset, "description", (), &[name.meaning().split(". ").next().unwrap_or_default()])?;
-        texts(&dataset, "symbol", (), &[name.symbol()])?;
+        text(&dataset, "description", name.meaning().split(". ").next().unwrap_or_default())?;
+        text(&dataset, "symbol", name.symbol())?;
         describe(&dataset, name.unit(), name.title())?;
     }
     Ok(())
@@ -152,9 +148,9 @@ fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
     if !rows.is_empty() {
         dataset.write_raw(rows)?;
     }
-    texts(&dataset, "description", (), &[Row::ROW])?;
+    text(&dataset, "description", Row::ROW)?;
     let lines: String = Row::COLUMNS.iter().map(|column| format!("{}: {}\n", column.name, column.meaning)).collect();
-    texts(&dataset, "columns", (), &[&lines])?;
+    text(&dataset, "columns", &lines)?;
     let of_columns = |of: fn(&Column) -> &'static str| Row::COLUMNS.iter().map(of).collect::<Vec<_>>();
     texts(&dataset, "units", Row::COLUMNS.len(), &of_columns(|column| column.unit))?;
     texts(&dataset, "long_name", Row::COLUMNS.len(), &of_columns(|column| column.meaning))
