@@ -39,20 +39,20 @@ pub struct Finding {
 /// The doubt below which a claim is decided: that of a 95 % interval.
 pub const DOUBT: f64 = 0.05;
 
-impl Finding {
-    /// A finding by the doubts that the claim holds and that it does not, of which at most one is below 5 %.
-    pub(super) fn new(claim: Claim, sparsity: f64, measured: String, holds: f64, fails: f64) -> Finding {
-        let verdict = match (holds < DOUBT, fails < DOUBT) {
-            (true, _) => Verdict::Holds,
-            (false, true) => Verdict::DoesNotHold,
-            (false, false) => Verdict::Undecided,
-        };
-        Finding { claim, sparsity, measured, verdict, doubt: Some(holds.min(fails)), stands: false, confirmed: false }
-    }
+/// A rule's result of a study: the numbers in words, and the doubts that the claim holds and that it does not, of which at most one is below 5 %;
+/// or words for what the rule lacks.
+pub(super) type Said = Result<(String, f64, f64), String>;
 
-    /// A finding that lacks what the rule needs.
-    pub(super) fn undecided(claim: Claim, sparsity: f64, measured: String) -> Finding {
-        Finding { claim, sparsity, measured, verdict: Verdict::Undecided, doubt: None, stands: false, confirmed: false }
+impl Finding {
+    /// The finding of a claim by its rule.
+    pub(super) fn new(claim: Claim, sparsity: f64, said: Said) -> Finding {
+        let (measured, verdict, doubt) = match said {
+            Ok((measured, holds, fails)) if holds < DOUBT => (measured, Verdict::Holds, Some(holds.min(fails))),
+            Ok((measured, holds, fails)) if fails < DOUBT => (measured, Verdict::DoesNotHold, Some(holds.min(fails))),
+            Ok((measured, holds, fails)) => (measured, Verdict::Undecided, Some(holds.min(fails))),
+            Err(missing) => (missing, Verdict::Undecided, None),
+        };
+        Finding { claim, sparsity, measured, verdict, doubt, stands: false, confirmed: false }
     }
 }
 
@@ -94,9 +94,9 @@ impl Tails {
     }
 }
 
-/// A sparsity's fit, or the finding that there is none.
-pub(super) fn fitted(claim: Claim, of: &Fitted) -> Result<&Fit, Finding> {
-    of.fit.as_ref().map_err(|why| Finding::undecided(claim, of.sparsity, format!("no fit: {why}")))
+/// A sparsity's fit, or that there is none.
+pub(super) fn fitted(of: &Fitted) -> Result<&Fit, String> {
+    of.fit.as_ref().map_err(|why| format!("no fit: {why}"))
 }
 
 /// Marks the verdicts that stand by Holm's rule: of m statements in order of their doubts, the first of which m times, the second m − 1 times its

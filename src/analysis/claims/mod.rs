@@ -36,10 +36,8 @@ pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>)
     }
     let cells = confirmed_cells(study);
     let fits_confirmed: Vec<Fitted> = confirmed_fits(&cells).into_iter().map(|confirmed| confirmed.fitted).collect();
-    let mut confirmed = scaling::findings(&fits_confirmed);
-    confirmed.extend(sparsity::of_steps(study, &fits_confirmed));
-    let mut found = scaling::findings(fits);
-    found.extend(sparsity::of_steps(study, fits));
+    let by_fits = |fits: &[Fitted]| [scaling::findings(fits), sparsity::of_steps(study, fits)].concat();
+    let (mut found, mut confirmed) = (by_fits(fits), by_fits(&fits_confirmed));
     if let Some(sgd) = sgd {
         found.extend(least_beside(study, sgd).iter().flat_map(optimizers::findings));
         confirmed.extend(confirmed_beside(&cells, &confirmed_cells(sgd), |sparsity| sparsity).iter().flat_map(optimizers::findings));

@@ -1,20 +1,19 @@
 //! How steps-to-result scale with the batch size.
 
 use super::claim::{Claim, PAPERS_BATCH_SIZES};
-use super::finding::{Finding, Tails, fitted, words};
-use crate::analysis::statistics::{Fit, Fitted, LINEAR_EXPONENTS, curvature};
+use super::finding::{Finding, Said, Tails, fitted, words};
+use crate::analysis::statistics::{Fitted, LINEAR_EXPONENTS, curvature};
 use crate::readable::count;
 
 /// The three regimes at each sparsity.
 pub fn findings(fits: &[Fitted]) -> Vec<Finding> {
     let claims = [Claim::Linear, Claim::Diminishing, Claim::Maximal];
-    let each = |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(claim, of, fit)));
+    let each = |of: &Fitted| claims.map(|claim| Finding::new(claim, of.sparsity, regime(claim, of)));
     fits.iter().flat_map(each).collect()
 }
 
-fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
-    let sparsity = of.sparsity;
-    let points = &of.points;
+fn regime(claim: Claim, of: &Fitted) -> Said {
+    let (fit, points) = (fitted(of)?, &of.points);
     let sizes: Vec<f64> = points.iter().map(|point| point.batch_size).collect();
     let (smallest, largest) = (sizes.first().copied().unwrap_or(1.0), sizes.last().copied().unwrap_or(1.0));
     let (last_linear, first_maximal) = fit.borders();
@@ -57,5 +56,5 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
             (holds, where_measured(low, where_measured(high, all_outside)), measured)
         }
     };
-    Finding::new(claim, sparsity, measured, holds, fails)
+    Ok((measured, holds, fails))
 }

@@ -1,10 +1,9 @@
 //! Sparse networks beside the dense one.
 
 use std::collections::HashSet;
-use std::iter;
 
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
-use super::finding::{Finding, Tails, fitted, times, words};
+use super::finding::{Finding, Said, Tails, fitted, times, words};
 use crate::analysis::statistics::{Estimate, Fit, Fitted, ends, slope_of_known};
 use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
@@ -25,32 +24,40 @@ fn common(number: usize) -> String {
 /// Findings of each sparsity's steps over the dense network's; none where the dense network was not measured.
 pub fn of_steps(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
     let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return Vec::new() };
-    let sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
-    let of = |sparse| steps(sparse, dense).into_iter().chain([falls(sparse, dense)]).chain(critical(study, sparse, dense));
-    sparse.flat_map(of).collect()
+    let of = |sparse: &Fitted| {
+        let (steps, critical) = (|bounds| steps(sparse, dense, bounds), |bounds| critical(sparse, dense, bounds));
+        let mut said = vec![
+            (Claim::MoreSteps, steps(ABOVE_ONE)),
+            (Claim::RatioFalls, falls(sparse, dense)),
+            (Claim::CriticalBatchSize, critical(ABOVE_ONE)),
+        ];
+        if sparse.sparsity == SPARSEST {
+            said.extend([(Claim::Times, steps(PAPERS_RATIOS)), (Claim::TwoToFour, steps(TWO_TO_FOUR))]);
+            let is_momentum = study.results.workload.optimizer == OptimizerName::Momentum.name();
+            said.extend(is_momentum.then(|| (Claim::FourTimes, critical(ABOUT_FOUR))));
+        }
+        said.into_iter().map(|(claim, said)| Finding::new(claim, sparse.sparsity, said)).collect::<Vec<_>>()
+    };
+    fits.iter().filter(|fitted| fitted.sparsity > 0.0).flat_map(of).collect()
 }
 
 /// How many trials of each sparsity are good, beside those of the dense network where that was measured.
 pub fn of_trials(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
     let has_dense = fits.iter().any(|fitted| fitted.sparsity == 0.0);
-    let sparse = fits.iter().filter(|fitted| has_dense && fitted.sparsity > 0.0);
-    let fewer = sparse.map(|sparse| region(study, sparse.sparsity));
-    fewer.chain(fits.iter().map(|fitted| region_grows(study, fitted.sparsity))).collect()
+    let sparsities = || fits.iter().map(|fitted| fitted.sparsity);
+    let sparse = sparsities().filter(|&sparsity| has_dense && sparsity > 0.0);
+    let fewer = sparse.map(|sparsity| Finding::new(Claim::GoodRegion, sparsity, region(study, sparsity)));
+    fewer.chain(sparsities().map(|sparsity| Finding::new(Claim::RegionGrows, sparsity, region_grows(study, sparsity)))).collect()
 }
 
-/// The claims on the ratios of steps, by those of the fitted curves at the batch sizes measured at both sparsities.
-fn steps(sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
-    let sparsity = sparse.sparsity;
-    let of_sparsest = [(Claim::Times, PAPERS_RATIOS), (Claim::TwoToFour, TWO_TO_FOUR)].into_iter().filter(|_| sparsity == SPARSEST);
-    let decide = |(claim, bounds): (Claim, (f64, f64))| {
-        let (of_sparse, of_dense, tails, measured) = both(claim, sparse, dense)?;
-        let ratios: Vec<Estimate> = measured.iter().map(|&(size, _)| of_sparse.steps_over(of_dense, size)).collect();
-        let (inside, outside): (Vec<f64>, Vec<f64>) = ratios.iter().map(|&ratio| within(tails, ratio, bounds)).unzip();
-        // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
-        let fails = (2.0 * outside[0].min(outside[outside.len() - 1])).min(1.0);
-        Ok(Finding::new(claim, sparsity, extremes(&measured, &ratios), inside.into_iter().fold(0.0, f64::max), fails))
-    };
-    iter::once((Claim::MoreSteps, ABOVE_ONE)).chain(of_sparsest).map(|claim| decide(claim).unwrap_or_else(|none| none)).collect()
+/// Whether the ratios of steps, by those of the fitted curves at the batch sizes measured at both sparsities, lie between bounds.
+fn steps(sparse: &Fitted, dense: &Fitted, bounds: (f64, f64)) -> Said {
+    let (of_sparse, of_dense, tails, measured) = both(sparse, dense)?;
+    let ratios: Vec<Estimate> = measured.iter().map(|&(size, _)| of_sparse.steps_over(of_dense, size)).collect();
+    let (inside, outside): (Vec<f64>, Vec<f64>) = ratios.iter().map(|&ratio| within(tails, ratio, bounds)).unzip();
+    // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
+    let fails = (2.0 * outside[0].min(outside[outside.len() - 1])).min(1.0);
+    Ok((extremes(&measured, &ratios), inside.into_iter().fold(0.0, f64::max), fails))
 }
 
 /// The bounds of a ratio that lies above 1.
@@ -65,13 +72,11 @@ fn within(tails: Tails, ratio: Estimate, (least, most): (f64, f64)) -> (f64, f64
 /// Two fits with the tails of what follows from both, and the ratios of steps, at least [`FEWEST_COMMON`], by batch size.
 type Both<'a> = (&'a Fit, &'a Fit, Tails, Vec<(f64, f64)>);
 
-/// The fits of a sparse and the dense network, or the finding that a fit is missing, or that too few batch sizes are common.
-fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<Both<'a>, Finding> {
-    let of_sparse = fitted(claim, sparse)?;
-    let of_dense = fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?;
-    let ratios = sparse.ratios(dense);
+/// The fits of a sparse and the dense network; or that a fit is missing, or too few batch sizes are common.
+fn both<'a>(sparse: &'a Fitted, dense: &'a Fitted) -> Result<Both<'a>, String> {
+    let (of_sparse, of_dense, ratios) = (fitted(sparse)?, fitted(dense)?, sparse.ratios(dense));
     if ratios.len() < FEWEST_COMMON {
-        return Err(Finding::undecided(claim, sparse.sparsity, common(ratios.len())));
+        return Err(common(ratios.len()));
     }
     Ok((of_sparse, of_dense, Tails::of_both(of_sparse, of_dense), ratios))
 }
@@ -89,41 +94,32 @@ fn extremes(measured: &[(f64, f64)], ratios: &[Estimate]) -> String {
 }
 
 /// Whether the ratio of steps falls as batches grow, by the ratios of the cells themselves: no law has a part in it.
-fn falls(sparse: &Fitted, dense: &Fitted) -> Finding {
-    let (claim, sparsity, number) = (Claim::RatioFalls, sparse.sparsity, sparse.ratios(dense).len());
-    let Some(trend) = sparse.trend(dense) else { return Finding::undecided(claim, sparsity, common(number)) };
+fn falls(sparse: &Fitted, dense: &Fitted) -> Said {
+    let number = sparse.ratios(dense).len();
+    let trend = sparse.trend(dense).ok_or_else(|| common(number))?;
     let measured = format!("as B to the power of {}, over {}", words(trend), some(number, "batch size"));
     let tails = Tails(number - 2);
-    Finding::new(claim, sparsity, measured, tails.below(trend, 0.0), tails.above(trend, 0.0))
+    Ok((measured, tails.below(trend, 0.0), tails.above(trend, 0.0)))
 }
 
-/// The claims on the ratio of the critical batch sizes.
-fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
-    let sparsity = sparse.sparsity;
-    let says_four = sparsity == SPARSEST && study.results.workload.optimizer == OptimizerName::Momentum.name();
-    let claims = iter::once(Claim::CriticalBatchSize).chain(says_four.then_some(Claim::FourTimes));
-    let decide = |claim: Claim| {
-        let (of_sparse, of_dense, tails, _) = both(claim, sparse, dense)?;
-        let ratio = of_sparse.critical_over(of_dense);
-        let (holds, fails) = within(tails, ratio, if claim == Claim::FourTimes { ABOUT_FOUR } else { ABOVE_ONE });
-        Ok(Finding::new(claim, sparsity, times(ratio, "the dense one's"), holds, fails))
-    };
-    claims.map(|claim| decide(claim).unwrap_or_else(|none| none)).collect()
+/// Whether the ratio of the critical batch sizes lies between bounds.
+fn critical(sparse: &Fitted, dense: &Fitted, bounds: (f64, f64)) -> Said {
+    let (of_sparse, of_dense, tails, _) = both(sparse, dense)?;
+    let ratio = of_sparse.critical_over(of_dense);
+    let (holds, fails) = within(tails, ratio, bounds);
+    Ok((times(ratio, "the dense one's"), holds, fails))
 }
 
 /// Trials that reached the goal within the race's factor times K*, sparse over dense. Of two cells whose races had several factors, within the
 /// smaller.
-fn region(study: &StudyResults, sparsity: f64) -> Finding {
-    let claim = Claim::GoodRegion;
+fn region(study: &StudyResults, sparsity: f64) -> Said {
     let grid = study.grid();
     let pairs: Vec<(&Cell, &Cell)> = grid
         .ratios(sparsity, 0.0)
         .into_iter()
         .filter_map(|point| Some((grid.cell(point.0, sparsity)?, grid.cell(point.0, 0.0)?)))
         .collect();
-    if let Some(why) = unknown(study, pairs.iter().flat_map(|pair| [pair.0, pair.1])) {
-        return Finding::undecided(claim, sparsity, why);
-    }
+    known(study, pairs.iter().flat_map(|pair| [pair.0, pair.1]))?;
     let counted = |(sparse, dense): &(&Cell, &Cell)| {
         let race = shorter(study.race_of(sparse), study.race_of(dense));
         let ([of_sparse, of_dense], differ) = ([good(sparse, race), good(dense, race)], differing(sparse, dense, race));
@@ -134,47 +130,40 @@ fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let count = ratios.len() as f64;
     let ratio = Estimate::geometric(ratios.iter().copied()).no_narrower(QUANTILE * (variances.iter().sum::<f64>() / count / count).sqrt());
     if ratios.len() < 2 || ratio.low.is_nan() {
-        return Finding::undecided(claim, sparsity, common(ratios.len()));
+        return Err(common(ratios.len()));
     }
     let measured = format!("{} times as many as of the dense one, over {}", words(ratio), some(ratios.len(), "batch size"));
     let tails = Tails(ratios.len() - 1);
-    Finding::new(claim, sparsity, measured, tails.below(ratio, 1.0), tails.above(ratio, 1.0))
+    Ok((measured, tails.below(ratio, 1.0), tails.above(ratio, 1.0)))
 }
 
 /// Whether more trials are good at larger batch sizes.
-fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
-    let claim = Claim::RegionGrows;
-    let is_reached = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
-    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_reached).collect();
-    if let Some(why) = unknown(study, cells.iter().copied()) {
-        return Finding::undecided(claim, sparsity, why);
-    }
+fn region_grows(study: &StudyResults, sparsity: f64) -> Said {
+    let cells: Vec<&Cell> = study.reached(sparsity).collect();
+    known(study, cells.iter().copied())?;
     let race = cells.iter().map(|cell| study.race_of(cell)).reduce(shorter).unwrap_or(Race::Off);
     let counts: Vec<f64> = cells.iter().map(|cell| good(cell, race)).collect();
     let points: Vec<(f64, f64)> = cells.iter().zip(&counts).map(|(cell, good)| (f64::from(cell.key.batch_size), *good)).collect();
     // The variance of the logarithm of a cell's number of good trials, which is a binomial number among all trials of the cell.
     let variance = |(cell, good): (&&Cell, &f64)| 1.0 / (good + 0.5) - 1.0 / (cell.trials.len() as f64 + 1.0);
     let variances: Vec<f64> = cells.iter().zip(&counts).map(variance).collect();
-    let Some(slope) = slope_of_known(&points, &variances) else {
-        return Finding::undecided(claim, sparsity, format!("{} with a result", some(points.len(), "batch size")));
-    };
+    let slope = slope_of_known(&points, &variances).ok_or_else(|| format!("{} with a result", some(points.len(), "batch size")))?;
     let (few, many) = ends(counts.iter().copied());
     let measured =
         format!("{few} to {many} good trials a cell, as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
     let tails = Tails(points.len().saturating_sub(2));
-    Finding::new(claim, sparsity, measured, tails.above(slope, 0.0), tails.below(slope, 0.0))
+    Ok((measured, tails.above(slope, 0.0), tails.below(slope, 0.0)))
 }
 
-/// Why good trials cannot be counted.
-fn unknown<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clone) -> Option<String> {
+/// Says why good trials cannot be counted, where they cannot.
+fn known<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), String> {
     let mut numbers = cells.clone().map(|cell| cell.trials.len());
     let first = numbers.next();
-    if !has_trials(&study.results) {
-        Some("the trials are not known".to_owned())
-    } else if numbers.any(|number| Some(number) != first) {
-        Some("cells of several numbers of trials".to_owned())
-    } else {
-        cells.clone().any(|cell| study.hides_others(cell)).then(|| "the race ended at K*".to_owned())
+    match has_trials(&study.results) {
+        false => Err("the trials are not known".to_owned()),
+        _ if numbers.any(|number| Some(number) != first) => Err("cells of several numbers of trials".to_owned()),
+        _ if cells.clone().any(|cell| study.hides_others(cell)) => Err("the race ended at K*".to_owned()),
+        _ => Ok(()),
     }
 }
 

@@ -174,8 +174,7 @@ pub(super) fn beside_dense(fits: &mut [Fitted]) {
 /// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends early hides what other
 /// trials would have found.
 fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<EnoughTrials> {
-    let is_of = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
-    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_of).collect();
+    let cells: Vec<&Cell> = study.reached(sparsity).collect();
     if !critical.is_normal() || cells.iter().any(|cell| study.hides_close(cell)) {
         return None;
     }

@@ -249,6 +249,11 @@ impl StudyResults {
         self.results.cells.iter().chain(self.measured_again.iter().map(|(cell, _)| cell))
     }
 
+    /// The cells of a sparsity that reached the goal.
+    pub fn reached(&self, sparsity: f64) -> impl Iterator<Item = &Cell> {
+        self.results.cells.iter().filter(move |cell| cell.key.sparsity == sparsity && cell.best().is_some())
+    }
+
     /// The study's cells as a grid.
     pub fn grid(&self) -> Grid<'_> {
         Grid::new(&self.results)
@@ -316,11 +321,10 @@ impl StudyResults {
             otherwise.retain(settings::Difference::is_of_confirmations);
         }
         let of_other_kind = !otherwise.is_empty();
+        // An unjoined study has one environment.
+        let place = self.environments.iter().position(|one| *one == other.results.environment).unwrap_or(0);
         for mut cell in other.results.cells {
             let key = cell.key;
-            // An unjoined study has one environment.
-            let place = other.environments.first().and_then(|environment| self.environments.iter().position(|one| one == environment));
-            let place = place.unwrap_or(0);
             let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
                 if of_other_kind && !cell.confirmations.is_empty() {
                     self.measured_again.push((cell.clone(), place));
