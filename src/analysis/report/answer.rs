@@ -9,7 +9,7 @@ use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, ShapedFit
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
 use crate::records::{self, Cell, CellKey, Status, Wanted};
-use crate::settings::{self, Confirm, Race};
+use crate::settings::{self, Confirm};
 use crate::statistics::FEWEST_SEEDS;
 
 /// Letters of a file's digest that are shown.
@@ -203,6 +203,12 @@ struct Weakness {
     command: Option<String>,
 }
 
+impl Weakness {
+    fn new(point: impl Into<String>, mended: impl Into<String>, hours: Option<f64>, command: Option<String>) -> Weakness {
+        Weakness { point: point.into(), mended: mended.into(), hours, command }
+    }
+}
+
 /// Whether a law whose shape is fitted too holds for all sparsities, in words. Empty where none is fitted.
 fn by_other_laws(fits: &[ConfirmedFit]) -> String {
     let of = |law: &str, of: fn(&ConfirmedFit) -> Option<ShapedFit>| {
@@ -225,17 +231,18 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             }
             false => ("the trials behind these steps are not known", "a study of one's own would show them"),
         };
-        let command = Some("dps-train init NEW.toml".to_owned());
-        return Weakness { point: point.to_owned(), mended: mended.to_owned(), hours: None, command };
+        return Weakness::new(point, mended, None, Some("dps-train init NEW.toml".to_owned()));
     }
     if cells.iter().all(|cell| cell.steps_to_result().is_none()) {
-        let (point, mended) = ("no trial reached the goal", "dps-train pilot proposes a goal, steps and search ranges that reach it");
-        return Weakness { point: point.to_owned(), mended: mended.to_owned(), hours: None, command: None };
+        let mended = "dps-train pilot proposes a goal, steps and search ranges that reach it";
+        return Weakness::new("no trial reached the goal", mended, None, None);
     }
     let file = file(section);
-    let configured = study.configuration.as_ref().ok().and_then(|study| study.confirm.clone());
-    let limit = configured.as_ref().map_or(1.0, |confirm| confirm.limit);
-    let (points, seeds) = configured.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
+    let configured = study.configuration.as_ref().ok();
+    let asked = configured.filter(|study| study.confirm.is_some());
+    let as_asked = configured.and_then(|study| study.confirm.as_ref());
+    let limit = as_asked.map_or(1.0, |confirm| confirm.limit);
+    let (points, seeds) = as_asked.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
     // A study that is measured again, or grows, is confirmed too.
     let whole: f64 = core_hours(study).iter().sum();
     // `slower` is confirmed steps over K* in the geometric mean; a cell's luck is K* over its confirmed steps.
@@ -253,12 +260,12 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let is_known = |cell: &&Cell| section.confirmed.iter().any(|one| one.key == cell.key && !one.confirmed.mean.value.is_nan());
     let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
     let (all, known) = (reached().count(), reached().filter(is_known).count());
-    let asked = study.configuration.as_ref().ok().filter(|study| study.confirm.is_some());
     let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, cells, study));
     // More trials keep those that are there.
     let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
     let more = format!("dps-train {file} --trials {}", 2 * trials);
     let unknown = || reached().filter(|cell| !is_known(cell));
+    let unconfirmed = format!("{} of {} with a K* have no confirmed mean", count((all - known) as u64), some(all, "cell"));
     if known < all && unknown().all(is_trained) {
         // All trainings that the study asks for are there, and confirming it again would train none.
         let at_limit = |cell: &Cell| cell.confirmations.iter().filter(|one| one.run.status == Status::Incomplete).count() as f64;
@@ -272,47 +279,22 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         } else {
             ("more than half of their trainings failed, so that K* is of points that seldom reach the goal", more, Some(whole))
         };
-        return Weakness {
-            point: format!("{} of {} with a K* have no confirmed mean: {why}", count((all - known) as u64), some(all, "cell")),
-            mended: format!("{command} may give one"),
-            hours,
-            command: Some(command),
-        };
+        return Weakness::new(format!("{unconfirmed}: {why}"), format!("{command} may give one"), hours, Some(command));
     }
     if !is_confirmed && known < all {
-        return Weakness {
-            point: format!(
-                "K* is the least of up to {}, each a point and a seed at once, so that every number here has luck in it",
-                some(trials, "training")
-            ),
-            mended: "dps-train confirm would measure how much".to_owned(),
-            hours: confirming(&mut cells.iter()),
-            command: Some(confirm),
-        };
+        let all = some(trials, "training");
+        let point = format!("K* is the least of up to {all}, each a point and a seed at once, so that every number here has luck in it");
+        return Weakness::new(point, "dps-train confirm would measure how much", confirming(&mut cells.iter()), Some(confirm));
     }
     if known < all {
-        let unknown = count((all - known) as u64);
-        return Weakness {
-            point: format!("{unknown} of {} with a K* have no confirmed mean", some(all, "cell")),
-            mended: "dps-train confirm would measure them".to_owned(),
-            hours: confirming(&mut reached().filter(|cell| !is_known(cell))),
-            command: Some(confirm),
-        };
+        return Weakness::new(unconfirmed, "dps-train confirm would measure them", confirming(&mut unknown()), Some(confirm));
     }
     if fits.is_empty() {
         let mended = format!("more batch sizes (dps-train {file} --batch-size B,…) would give a fit");
-        return Weakness {
-            point: "no sparsity has results at enough batch sizes for a fit".to_owned(),
-            mended,
-            hours: None,
-            command: None,
-        };
+        return Weakness::new("no sparsity has results at enough batch sizes for a fit", mended, None, None);
     }
     // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
-    let race = study.configuration.as_ref().ok().and_then(|study| match study.execution.race {
-        Race::Until(factor) if factor < WIDE_RACE => Some(factor),
-        _ => None,
-    });
+    let race = configured.and_then(|study| study.execution.race.factor()).filter(|&factor| factor < WIDE_RACE);
     // Points of the cells next to a cell that are not trained there yet: how many trainings, and their core-hours.
     let of_neighbours = asked.map(|asked| {
         let confirm = asked.confirm.clone().map(|confirm| Confirm { neighbours: true, ..confirm });
@@ -341,39 +323,28 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     };
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
-        return Weakness {
-            point: format!(
-                "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
-                 %, or the law is another one{}",
-                off.fitted.sparsity,
-                if off.goodness < LEAST_GOODNESS { format!("below {LEAST_GOODNESS}") } else { digits(off.goodness, 2) },
-                rough(100.0 * off.tuning),
-                by_other_laws(&section.confirmed_fits)
-            ),
-            mended: format!("{more_points} would leave less to luck"),
-            hours: Some(hours),
-            command: Some(command),
-        };
+        let point = format!(
+            "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
+             %, or the law is another one{}",
+            off.fitted.sparsity,
+            if off.goodness < LEAST_GOODNESS { format!("below {LEAST_GOODNESS}") } else { digits(off.goodness, 2) },
+            rough(100.0 * off.tuning),
+            by_other_laws(&section.confirmed_fits)
+        );
+        return Weakness::new(point, format!("{more_points} would leave less to luck"), Some(hours), Some(command));
     }
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
     let has_others = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count() > 1;
     if points == 1 && cells.iter().any(has_others) {
         let command = format!("{confirm} --set confirm.points={}", USUAL_CONFIRM.0);
-        return Weakness {
-            point: "one point of each cell was confirmed, where another of its points may be the better one".to_owned(),
-            mended: format!("more points would show it ({command})"),
-            hours: Some(core_hours(study)[1] * f64::from(USUAL_CONFIRM.0 - 1)),
-            command: Some(command),
-        };
+        let hours = core_hours(study)[1] * f64::from(USUAL_CONFIRM.0 - 1);
+        let point = "one point of each cell was confirmed, where another of its points may be the better one";
+        return Weakness::new(point, format!("more points would show it ({command})"), Some(hours), Some(command));
     }
     if alone > 0 {
         let known = some(known, "confirmed cell");
-        return Weakness {
-            point: format!("{alone} of {known} had one point to confirm, where another search may find a better one"),
-            mended: format!("{more_points} would show it"),
-            hours: Some(hours),
-            command: Some(command),
-        };
+        let point = format!("{alone} of {known} had one point to confirm, where another search may find a better one");
+        return Weakness::new(point, format!("{more_points} would show it"), Some(hours), Some(command));
     }
     let beyond = |fitted: &&Fitted| {
         let (first, last) = (fitted.points.first()?.batch_size, fitted.points.last()?.batch_size);
@@ -384,30 +355,22 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     if let Some((sparsity, size)) = fits.iter().find_map(beyond) {
         let size = size.max(1.0) as u32;
         let command = format!("dps-train {file} --batch-size {size}");
-        return Weakness {
-            point: format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured"),
-            mended: format!("batch size {} would show it ({command})", count(size)),
-            hours: Some(whole / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64),
-            command: Some(command),
-        };
+        let hours = whole / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64;
+        let point = format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured");
+        return Weakness::new(point, format!("batch size {} would show it ({command})", count(size)), Some(hours), Some(command));
     }
     // Data with a validation set of their own have no split.
     let (examples, others, key) = match study.results.workload.training_examples {
-        Some(_) => (
-            "validation set",
-            "other points",
-            format!("search.first_trial={}", study.configuration.as_ref().map_or(trials as u32, |study| study.trials().end)),
-        ),
+        Some(_) => {
+            let first = configured.map_or(trials as u32, |study| study.trials().end);
+            ("validation set", "other points", format!("search.first_trial={first}"))
+        }
         None => {
-            let seed = study.configuration.as_ref().map_or(0, |study| study.data.split_seed);
+            let seed = configured.map_or(0, |study| study.data.split_seed);
             ("split of the data", "another split", format!("data.split_seed={}", if seed == 0 { 1 } else { seed - 1 }))
         }
     };
     let command = format!("dps-train {file} --set {key} --output OTHER.h5");
-    Weakness {
-        point: format!("one goal, one {examples} and one set of searched points, which all cells share"),
-        mended: format!("the same study with {others} ({command}) would show it"),
-        hours: Some(whole),
-        command: Some(command),
-    }
+    let point = format!("one goal, one {examples} and one set of searched points, which all cells share");
+    Weakness::new(point, format!("the same study with {others} ({command}) would show it"), Some(whole), Some(command))
 }
