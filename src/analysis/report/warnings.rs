@@ -81,32 +81,29 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     found.extend(warmed_up_late(study));
     let mut of_cells: Vec<(Kind, CellKey, String)> = Vec::new();
     for cell in &study.results.cells {
+        let mut tell = |kind, words| of_cells.push((kind, cell.key, words));
         let to_confirm = study.configuration.as_ref().ok().and_then(|configured| Wanted::of(cell, &study.results.cells, configured));
         if let Some(wanted) = to_confirm.filter(|wanted| !cell.confirmations.is_empty() && !wanted.are_in(cell)) {
             let (found, all) = (wanted.among(&cell.confirmations).len(), some(wanted.trainings.len(), "training"));
             let words =
                 format!("{found} of the {all} that the configuration asks for confirm it so far; dps-train confirm trains the others.");
-            of_cells.push((Kind::Unconfirmed, cell.key, words));
+            tell(Kind::Unconfirmed, words);
         }
         match cell.best() {
             None if study.measures_alone() => {}
-            None => of_cells.push((
-                Kind::Unreached,
-                cell.key,
-                format!(
-                    "no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
-                    count(study.results.workload.max_steps),
-                    cell.count(Status::Incomplete),
-                    cell.count(Status::Infeasible)
-                ),
-            )),
+            None => {
+                let (steps, [incomplete, infeasible]) =
+                    (count(study.results.workload.max_steps), [Status::Incomplete, Status::Infeasible].map(|status| cell.count(status)));
+                let words = format!("no trial reached the goal within {steps} steps ({incomplete} incomplete, {infeasible} infeasible).");
+                tell(Kind::Unreached, words);
+            }
             // A table does not say how many trials were run.
             Some(_) if !has_trials => {}
             Some(best) => {
                 let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();
-                let few = [(Kind::FewTrials, few_trials(study, cell)), (Kind::StillFalls, still_falls(study, cell))];
-                let few = few.into_iter().filter_map(|(kind, few)| Some((kind, few?)));
-                of_cells.extend(edges.into_iter().chain(few).map(|(kind, words)| (kind, cell.key, words)));
+                edges.into_iter().for_each(|(kind, words)| tell(kind, words));
+                few_trials(study, cell).into_iter().for_each(|words| tell(Kind::FewTrials, words));
+                still_falls(study, cell).into_iter().for_each(|words| tell(Kind::StillFalls, words));
             }
         }
     }
@@ -123,18 +120,10 @@ fn place(key: &CellKey) -> String {
 enum Kind {
     Unconfirmed,
     Unreached,
-    Edge(Metaparameter, Side),
+    /// A best value at the lower or the upper edge of its range, or the lowest or the highest of all.
+    Edge(Metaparameter, &'static str),
     FewTrials,
     StillFalls,
-}
-
-/// Where among the searched values the best one lies.
-#[derive(Clone, Copy, PartialEq)]
-enum Side {
-    LowerEdge,
-    UpperEdge,
-    Lowest,
-    Highest,
 }
 
 /// A warning for each kind.
@@ -246,17 +235,20 @@ fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)>
         let (is_low, is_high) = (share < EDGE, share > 1.0 - EDGE);
         let found = format!("the best {}, {}, ", name.name().replace('_', " "), name.show(value));
         if is_low || is_high {
-            let (kind, side, limit) = if is_low { (Side::LowerEdge, "lower", range.min) } else { (Side::UpperEdge, "upper", range.max) };
+            let (side, limit) = if is_low { ("lower", range.min) } else { ("upper", range.max) };
             let words = format!("{found}lies at the {side} edge of its range ({limit}); the true K* may be lower, widen the range.");
-            return Some((Kind::Edge(name, kind), words));
+            return Some((Kind::Edge(name, side), words));
         }
         let others = || trials.iter().filter(|trial| trial.index != best.index).filter_map(|trial| trial.metaparameters.get(name));
-        let (kind, extreme) = match (others().any(|other| other < value), others().any(|other| other > value)) {
+        let extreme = match (others().any(|other| other < value), others().any(|other| other > value)) {
             (true, true) | (false, false) => return None,
-            (true, false) => (Side::Highest, "highest"),
-            (false, true) => (Side::Lowest, "lowest"),
+            (true, false) => "highest",
+            (false, true) => "lowest",
         };
-        Some((Kind::Edge(name, kind), format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials.")))
+        Some((
+            Kind::Edge(name, extreme),
+            format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials."),
+        ))
     };
     search.ranges().filter_map(edge).collect()
 }
@@ -265,18 +257,14 @@ fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)>
 fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
     let trials = cell.trials.len();
     let (feasible, complete) = (trials - cell.count(Status::Infeasible), cell.count(Status::Complete));
-    match study.race_of(cell) {
-        Race::Until(1.0) => (feasible < FEWEST_TRIALS).then(|| {
-            format!(
-                "only {feasible} of {trials} trials stayed feasible, fewer than {FEWEST_TRIALS} (a race ends with its winner, so complete trials cannot be counted)."
-            )
-        }),
-        Race::Until(factor) => (complete < FEWEST_TRIALS)
-            .then(|| format!("only {complete} of {trials} trials reached the goal within {factor} K*, fewer than {FEWEST_TRIALS}.")),
-        Race::Off => {
-            (complete < FEWEST_TRIALS).then(|| format!("only {complete} of {trials} trials reached the goal, fewer than {FEWEST_TRIALS}."))
+    let (good, did, why) = match study.race_of(cell) {
+        Race::Until(1.0) => {
+            (feasible, "stayed feasible".to_owned(), " (a race ends with its winner, so complete trials cannot be counted)")
         }
-    }
+        Race::Until(factor) => (complete, format!("reached the goal within {factor} K*"), ""),
+        Race::Off => (complete, "reached the goal".to_owned(), ""),
+    };
+    (good < FEWEST_TRIALS).then(|| format!("only {good} of {trials} trials {did}, fewer than {FEWEST_TRIALS}{why}."))
 }
 
 /// The warning about a cell whose K* a quarter of the random halves of its trials are far from. A race that ends before [`CLOSE`] K* hides that.
