@@ -37,16 +37,16 @@ impl Beside {
 pub fn least_beside(own: &StudyResults, other: &StudyResults) -> Vec<Beside> {
     let (own, other) = (own.grid(), other.grid());
     let sparsities = own.sparsities.iter().copied().filter(|sparsity| other.sparsities.contains(sparsity));
-    let curves = |sparsity| [&own, &other].map(|grid| measured_points(grid, sparsity));
-    of_curves(sparsities, curves, |point| *point, |curves| Fit::together(curves))
+    let curves = sparsities.map(|sparsity| (sparsity, [&own, &other].map(|grid| measured_points(grid, sparsity))));
+    of_curves(curves, |point| *point, |curves| Fit::together(curves))
 }
 
 /// The curves of confirmed steps beside those of another study with the same seeds: of each sparsity beside that which `of` says.
 pub fn confirmed_beside(own: &[ConfirmedCell], other: &[ConfirmedCell], of: impl Fn(f64) -> f64) -> Vec<Beside> {
     let sparsities = ascending(own.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let sparsities = sparsities.into_iter().filter(|&sparsity| other.iter().any(|cell| cell.key.sparsity == of(sparsity)));
-    let curves = |sparsity| [means(own, sparsity), means(other, of(sparsity))];
-    of_curves(sparsities, curves, |mean| mean.point(), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
+    let curves = sparsities.map(|sparsity| (sparsity, [means(own, sparsity), means(other, of(sparsity))]));
+    of_curves(curves, |mean| mean.point(), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
 }
 
 /// The geometric mean of a cell's confirmed steps over that of a cell of another study with the same seeds; none where one has none.
@@ -56,8 +56,7 @@ pub fn cell_beside(own: &ConfirmedCell, others: &[ConfirmedCell], key: CellKey) 
 
 /// Two curves of each sparsity, without the batch sizes that one of them lacks, and their laws.
 fn of_curves<T: Copy>(
-    sparsities: impl Iterator<Item = f64>,
-    curves: impl Fn(f64) -> [Vec<T>; 2],
+    curves: impl Iterator<Item = (f64, [Vec<T>; 2])>,
     point: fn(&T) -> Point,
     fit: impl Fn(&[&[T]]) -> Vec<Result<Fit, String>>,
 ) -> Vec<Beside> {
@@ -65,7 +64,7 @@ fn of_curves<T: Copy>(
         let sizes = curves.each_ref().map(|curve| curve.iter().map(|of| point(of).batch_size).collect::<Vec<f64>>());
         curves.map(|curve| curve.into_iter().filter(|of| sizes.iter().all(|sizes| sizes.contains(&point(of).batch_size))).collect())
     };
-    let found: Vec<(f64, [Vec<T>; 2])> = sparsities.map(|sparsity| (sparsity, common(curves(sparsity)))).collect();
+    let found: Vec<(f64, [Vec<T>; 2])> = curves.map(|(sparsity, curves)| (sparsity, common(curves))).collect();
     let fits = fit(&found.iter().flat_map(|(_, curves)| curves).map(Vec::as_slice).collect::<Vec<_>>());
     let mut fits = fits.into_iter();
     let mut found_fits = || fits.next().unwrap_or_else(|| Err("a curve is missing".to_owned()));

@@ -5,7 +5,7 @@
 //! What fits of such laws have in common is in `shaped.rs`.
 
 use super::least_squares::LeastSquares;
-use super::shaped::{Curve, NONE, Shape, nearest, with_one};
+use super::shaped::{Curve, Shape, nearest, with_one};
 
 /// Exponents from which a fit begins: the one with the least squares.
 const FIRST: [f64; 5] = [0.5, 0.7, 1.0, 1.4, 2.0];
@@ -99,18 +99,10 @@ impl Bent {
         ((self.linear - self.floor) / self.exponent).exp()
     }
 
-    /// The law of which neither term is [`NONE`] times smaller than the other one at every batch size.
+    /// The law of which neither term is nearly none at every batch size.
     fn within(self, curve: &Curve) -> Bent {
-        let Bent { linear, floor, exponent } = self;
-        let (small, large) = curve.ends();
-        let apart = linear - floor;
-        if apart > exponent * large + NONE.ln() {
-            Bent { floor: linear - exponent * large - NONE.ln(), ..self }
-        } else if apart < exponent * small - NONE.ln() {
-            Bent { linear: floor + exponent * small - NONE.ln(), ..self }
-        } else {
-            self
-        }
+        let [linear, floor] = curve.within([self.linear, self.floor], self.exponent);
+        Bent { linear, floor, ..self }
     }
 }
 

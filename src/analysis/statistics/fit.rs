@@ -351,6 +351,11 @@ pub(super) fn key(resample: u64, size: u64, number: u64) -> u64 {
 /// The exponent of a power law y ∝ x^e, by least squares of log y against log x, with the limits of Student's t. None for fewer than three points,
 /// and where all x are equal or a number is not above 0.
 pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
+    slope_of_known(points, &vec![0.0; points.len()])
+}
+
+/// The [`slope`] of numbers that are known to these variances of their logarithms, even where they lie on a line.
+pub fn slope_of_known(points: &[(f64, f64)], variances: &[f64]) -> Option<Estimate> {
     let logs: Vec<(f64, f64)> = points.iter().map(|point| (point.0.ln(), point.1.ln())).collect();
     let freedom = logs.len().checked_sub(2).filter(|&freedom| freedom > 0)?;
     let count = logs.len() as f64;
@@ -358,22 +363,9 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     let squares: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
     let value = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / squares;
     let left: f64 = logs.iter().map(|(x, y)| (y - mean_y - value * (x - mean_x)).powi(2)).sum();
-    let margin = student(freedom) * (left / freedom as f64 / squares).sqrt();
+    let weighted: f64 = logs.iter().zip(variances).map(|((x, _), variance)| (x - mean_x).powi(2) * variance).sum();
+    let margin = (student(freedom) * (left / freedom as f64 / squares).sqrt()).max(QUANTILE * weighted.sqrt() / squares);
     value.is_finite().then_some(Estimate { value, low: value - margin, high: value + margin })
-}
-
-/// The exponent of a power law of numbers that are known to these variances of their logarithms, even where they lie on a line.
-pub fn slope_of_known(points: &[(f64, f64)], variances: &[f64]) -> Option<Estimate> {
-    let found = slope(points)?;
-    let mean = points.iter().map(|point| point.0.ln()).sum::<f64>() / points.len() as f64;
-    let (mut squares, mut weighted) = (0.0, 0.0);
-    for (point, variance) in points.iter().zip(variances) {
-        let square = (point.0.ln() - mean).powi(2);
-        squares += square;
-        weighted += square * variance;
-    }
-    let margin = QUANTILE * weighted.sqrt() / squares;
-    Some(Estimate { low: found.low.min(found.value - margin), high: found.high.max(found.value + margin), ..found })
 }
 
 /// The law of the greatest likelihood, where each point's log K is a normal number of which an interval is known: least squares of the numbers to be

@@ -11,7 +11,7 @@ use crate::statistics::{QUANTILE, student};
 const LEAST_FREEDOM: usize = 4;
 
 /// An end of a curve that is so many times smaller than the other one at every batch size cannot be told from none.
-pub(super) const NONE: f64 = 1e3;
+const NONE: f64 = 1e3;
 
 /// The numbers of a law that are fitted to the curves of a study.
 pub trait Shape: Clone {
@@ -96,9 +96,16 @@ impl Curve {
         Curve { sizes: means.sizes().map(f64::ln).collect(), logs: means.logs().to_vec(), weights: means.weights(variance) }
     }
 
-    /// The least and the largest log batch size.
-    pub(super) fn ends(&self) -> (f64, f64) {
-        ends(self.sizes.iter().copied())
+    /// The logarithms of c1 and c2 of c1/B^a and c2, of which neither is [`NONE`] times smaller than the other one at every batch size.
+    pub(super) fn within(&self, [linear, floor]: [f64; 2], exponent: f64) -> [f64; 2] {
+        let (small, large) = ends(self.sizes.iter().copied());
+        if linear - floor > exponent * large + NONE.ln() {
+            [linear, linear - exponent * large - NONE.ln()]
+        } else if linear - floor < exponent * small - NONE.ln() {
+            [floor + exponent * small - NONE.ln(), floor]
+        } else {
+            [linear, floor]
+        }
     }
 
     /// The weighted squares of the log steps about those of a law.

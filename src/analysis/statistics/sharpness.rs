@@ -7,7 +7,7 @@
 //! What fits of such laws have in common is in `shaped.rs`.
 
 use super::least_squares::LeastSquares;
-use super::shaped::{Curve, NONE, Shape, nearest, with_one};
+use super::shaped::{Curve, Shape, nearest, with_one};
 
 /// Sharpnesses from which the fit of the means begins: the one with the least squares.
 const FIRST: [f64; 7] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0];
@@ -36,7 +36,7 @@ impl Shape for Sharp {
                 let fitting = LeastSquares::new(curve.sizes.iter().map(|size| (-sharpness * size).exp()).collect());
                 let logs: Vec<f64> = curve.logs.iter().map(|log| sharpness * log).collect();
                 let law = fitting.law(&logs, &curve.weights);
-                within([law.c1.ln() / sharpness, law.c2.ln() / sharpness], curve)
+                curve.within([law.c1.ln() / sharpness, law.c2.ln() / sharpness], 1.0)
             };
             let shape = Sharp { sharpness: sharpness.ln(), ends: curves.iter().map(ends).collect() };
             let squares = shape.squares(curves);
@@ -99,7 +99,7 @@ impl Sharp {
         let sharper = step(slope / bend);
         let end = |(number, curve): (usize, &Curve)| {
             let (of_right, of_with) = own[number];
-            within([0, 1].map(|end| self.ends[number][end] + step(of_right[end] - sharper * of_with[end])), curve)
+            curve.within([0, 1].map(|end| self.ends[number][end] + step(of_right[end] - sharper * of_with[end])), 1.0)
         };
         Sharp {
             sharpness: (self.sharpness + sharper).clamp(RANGE.0.ln(), RANGE.1.ln()),
@@ -112,18 +112,6 @@ impl Sharp {
         let (sharpness, [linear, floor]) = (self.sharpness.exp(), self.ends[curve]);
         let (above, share) = with_one(sharpness * (linear - size - floor));
         (floor + above / sharpness, share)
-    }
-}
-
-/// Ends of which neither is [`NONE`] times smaller than the other one at every batch size.
-fn within([linear, floor]: [f64; 2], curve: &Curve) -> [f64; 2] {
-    let (small, large) = curve.ends();
-    if linear - floor > large + NONE.ln() {
-        [linear, linear - large - NONE.ln()]
-    } else if linear - floor < small - NONE.ln() {
-        [floor + small - NONE.ln(), floor]
-    } else {
-        [linear, floor]
     }
 }
 
