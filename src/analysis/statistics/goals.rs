@@ -4,17 +4,17 @@
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, Status, Trial};
 
-/// What is known of a cell's steps-to-result at a goal.
+/// What is known of a number of a cell: of its steps-to-result at a goal, or of its errors within a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// K* is at least so many steps. None: no trial can have reached the goal within the step budget.
+    /// At least so many. None, of steps: no trial can have reached the goal within the step budget.
     pub low: Option<u32>,
-    /// K* is at most so many steps. None: no evaluation is known to have reached the goal.
+    /// At most so many. None: no evaluation is known to have reached the goal, or to be of the whole validation set.
     pub high: Option<u32>,
 }
 
 impl Bounds {
-    /// The bounds of a cell, at the goal of at most so many errors on the validation set.
+    /// The bounds of a cell's steps-to-result, at the goal of at most so many errors on the validation set.
     pub fn new(study: &StudyResults, cell: &Cell, threshold: u32) -> Bounds {
         let trials = || cell.trials.iter().map(|trial| of_trial(study, trial, threshold));
         Bounds { low: trials().filter_map(|bounds| bounds.low).min(), high: trials().filter_map(|bounds| bounds.high).min() }

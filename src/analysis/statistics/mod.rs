@@ -26,7 +26,7 @@ mod variances;
 mod work;
 
 pub use beside::{Beside, cell_beside, confirmed_beside, least_beside};
-pub use budget::{Budget, Least, budgets};
+pub use budget::{Budget, budgets, least_errors};
 pub use confirmations::{ConfirmedCell, ConfirmedFit, ShapedFit, answering, confirmed_cells, confirmed_fits};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};

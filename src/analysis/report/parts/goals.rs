@@ -14,11 +14,9 @@ pub fn goals(study: &StudyResults, goals: &[f64]) -> Vec<Block<'static>> {
         None => NOT_MEASURED.to_owned(),
         Some(cell) => match Bounds::new(study, cell, threshold) {
             Bounds { low: None, .. } => ABSENT.to_owned(),
-            bounds @ Bounds { low: Some(low), high } => match (bounds.exact(), high) {
-                (Some(steps), _) => count(steps),
-                (None, Some(high)) => format!("{} to {}", count(low), count(high)),
-                (None, None) => format!("at least {}", count(low)),
-            },
+            Bounds { low: Some(low), high: Some(high) } if low == high => count(high),
+            Bounds { low: Some(low), high: Some(high) } => format!("{} to {}", count(low), count(high)),
+            Bounds { low: Some(low), high: None } => format!("at least {}", count(low)),
         },
     };
     let unread = |problem| Block::Text(format!("The goal's rule is not known, as the configuration cannot be read: {problem}"));

@@ -3,7 +3,7 @@
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{Bounds, Budget, Least, Range, Work, budgets, computed, threshold, to_end, to_goal};
+use crate::analysis::statistics::{Bounds, Budget, Range, Work, budgets, computed, least_errors, threshold, to_end, to_goal};
 use crate::analysis::studies::{StudyResults, has_curves, is_of_dps};
 use crate::records::Cell;
 use crate::results::WorkloadSummary;
@@ -61,7 +61,7 @@ pub(super) fn other_goals(sections: &[Section], goals: &[f64]) -> Table {
 pub(super) fn within_budgets(sections: &[Section]) -> Table {
     Rows::of("budgets", sections, |&Section { study, .. }| {
         let of_budget = move |budget: Budget| {
-            let least = move |cell: &Cell| Some((cell.key, budget, Least::new(study, cell, budget.steps(cell.key.batch_size))?));
+            let least = move |cell: &Cell| Some((cell.key, budget, least_errors(study, cell, budget.steps(cell.key.batch_size))?));
             study.results.cells.iter().filter_map(least)
         };
         budgets(study).into_iter().flat_map(of_budget)
@@ -69,7 +69,7 @@ pub(super) fn within_budgets(sections: &[Section]) -> Table {
     .of_cell(|(_, (key, ..))| *key)
     .column("budget", |(_, (_, budget, _))| budget.amount().1.to_owned())
     .column("amount", |(_, (_, budget, _))| budget.amount().0.to_string())
-    .column("best_errors_low", |(_, (.., least))| least.low.to_string())
+    .column("best_errors_low", |(_, (.., least))| optional(least.low))
     .column("best_errors_high", |(_, (.., least))| optional(least.high))
     .table()
 }
