@@ -38,7 +38,7 @@ pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, 
 pub use goals::{Bounds, threshold};
 pub use laws::Rival;
 pub use means::{beyond_chi_squared, half_width};
-pub use smoothness::{Along, Smooth, Surface, comparable, noise_scale, smoothness};
+pub use smoothness::{Along, Measured, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};
 pub use work::{Range, Work, computed, core_hours, core_hours_of, papers_steps, to_end, to_goal};

@@ -149,7 +149,16 @@ impl Surface<Estimate> {
     }
 }
 
+/// What was measured of a cell with means along the training, or with medians: which, the surface, and that over the dense one's.
+pub type Measured<'a> = (&'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
+
 impl Smooth {
+    /// What was measured with means, and with medians.
+    pub fn both(&self) -> [Measured<'_>; 2] {
+        let over = |along: Along| self.over_dense.map(|both| both[along as usize]);
+        Along::ALL.map(|along| (self, along, self.along[along as usize], over(along)))
+    }
+
     /// c1 sparse over dense, by the theory; with H* of the search where the learning rate decays and there is one.
     pub fn predicted_c1(&self, over: &Surface<Estimate>) -> Estimate {
         match self.fitted.as_ref().and_then(|fitted| fitted.squared_rates_ratio) {

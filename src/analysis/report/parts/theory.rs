@@ -45,7 +45,8 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Vec<Block<'static>
         part(study).unwrap_or_default()
     );
     let mut blocks = vec![Block::Text(text), Block::Table(surfaces(smoothness))];
-    let over_dense: Vec<Row> = smoothness.iter().filter_map(|smooth| Some((smooth, smooth.over_dense?))).flat_map(rows).collect();
+    let ratio = |(smooth, along, _, over)| Some((smooth, along, over?));
+    let over_dense: Vec<Row> = smoothness.iter().flat_map(Smooth::both).filter_map(ratio).collect();
     if !over_dense.is_empty() {
         let further = " H* is of the best trials of the steps-to-result, geometric mean over batch sizes, and without those of the measured trials' steps.";
         let note = PAPERS_RATIOS.to_owned() + if decays { further } else { "" };
@@ -69,13 +70,8 @@ fn part(study: &StudyResults) -> Option<String> {
     ))
 }
 
-/// A cell's numbers, with means along the training or with medians.
+/// A cell's numbers, or their ratios, with means along the training or with medians.
 type Row<'a> = (&'a Smooth, Along, Surface<Estimate>);
-
-/// Two rows of a cell: with means along the training, and with medians.
-fn rows((smooth, both): (&Smooth, [Surface<Estimate>; 2])) -> impl Iterator<Item = Row<'_>> {
-    Along::ALL.into_iter().zip(both).map(move |(along, surface)| (smooth, along, surface))
-}
 
 /// What was fitted beside a cell's measurements.
 fn fitted(ratio: fn(&Fitted) -> Option<Estimate>) -> impl Fn(&Row) -> Option<Estimate> {
@@ -84,7 +80,7 @@ fn fitted(ratio: fn(&Fitted) -> Option<Estimate>) -> impl Fn(&Row) -> Option<Est
 
 fn surfaces(smoothness: &[Smooth]) -> Table {
     let times = |smooth: &Smooth| (smooth.measurements as f64 / smooth.trials.max(1) as f64 * 10.0).round() / 10.0;
-    Rows::new("surfaces", smoothness.iter().map(|smooth| (smooth, smooth.along)).flat_map(rows))
+    Rows::new("surfaces", smoothness.iter().flat_map(Smooth::both).map(|(smooth, along, surface, _)| (smooth, along, surface)))
         .keyed(|(smooth, ..)| smooth.key)
         .column("trials × times", |(smooth, ..)| format!("{} × {}", smooth.trials, times(smooth)))
         .shown("loss at the start (nats)", brief, |(.., surface)| Some(surface.start_loss))

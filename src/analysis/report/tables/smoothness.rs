@@ -3,7 +3,7 @@
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{Along, Estimate, Fitted, Smooth, Surface, decays, noise_scale};
+use crate::analysis::statistics::{Estimate, Fitted, Measured, Smooth, Surface, decays, noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::records::{CellKey, Measurement};
 use crate::results::MeasurementRow;
@@ -25,25 +25,16 @@ pub(super) fn measurements(sections: &[Section]) -> Table {
     .table()
 }
 
-/// The theory of a cell with means along the training, or with medians: its surface, and that over the dense one's.
-type Theory<'a> = (&'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
-
-/// Two rows a cell: one with means along the training, and one with medians.
-fn both(smooth: &Smooth) -> impl Iterator<Item = Theory<'_>> {
-    let here = Along::ALL.into_iter().zip(smooth.along).enumerate();
-    here.map(move |(number, (along, surface))| (smooth, along, surface, smooth.over_dense.map(|both| both[number])))
-}
-
 /// Two rows a cell: one with means along the training, one with medians. A ratio is sparse over dense.
 pub(super) fn theory(sections: &[Section]) -> Table {
-    type Of<'a> = (&'a StudyResults, Theory<'a>);
+    type Of<'a> = (&'a StudyResults, Measured<'a>);
     type Value = fn(&Surface<Estimate>) -> Estimate;
     let here = |value: Value| move |(_, row): &Of| Some(value(&row.2));
     let ratio = |value: Value| move |(_, row): &Of| row.3.as_ref().map(value);
     let fitted = |value: fn(&Fitted) -> Option<Estimate>| move |(_, row): &Of| row.0.fitted.as_ref().and_then(value);
     let noise = |number: usize| move |(_, row): &Of| row.0.noise_scale.get(number).copied();
     let decrease_ratio = |(study, row): &Of| row.3.map(|surface| surface.decrease).filter(|_| decays(study));
-    Rows::of("theory", sections, |section| section.smoothness.iter().flat_map(both))
+    Rows::of("theory", sections, |section| section.smoothness.iter().flat_map(Smooth::both))
         .of_cell(|(_, (smooth, ..))| smooth.key)
         .column("along_training", |(_, (_, along, ..))| along.name().to_owned())
         .column("trials", |(_, (smooth, ..))| smooth.trials.to_string())
