@@ -14,7 +14,7 @@ pub fn count(number: impl Into<u64>) -> String {
 macro_rules! called {
     ($(#[$about:meta])+ $kind:ident { $($(#[$meaning:meta])+ $value:ident = $name:literal),+ $(,)? }) => {
         $(#[$about])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $kind { $($(#[$meaning])+ $value),+ }
 
         impl $kind {

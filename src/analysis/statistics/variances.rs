@@ -5,6 +5,7 @@
 
 use super::confirmed::Reached;
 use crate::analysis::studies::StudyResults;
+use crate::readable::called;
 use crate::records::{Cell, CellKey, Seeds};
 
 /// Variances of log steps.
@@ -46,27 +47,19 @@ impl Variances {
     }
 }
 
-/// What fresh seeds drew anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fresh {
-    /// Initial weights, their mask, and the order of the examples.
-    Both,
-    /// Initial weights and their mask.
-    Weights,
-    /// The order of the examples.
-    Order,
+called! {
+    /// What fresh seeds drew anew.
+    Fresh {
+        /// Initial weights, their mask, and the order of the examples.
+        Both = "weights and order",
+        /// Initial weights and their mask.
+        Weights = "weights",
+        /// The order of the examples.
+        Order = "order",
+    }
 }
 
 impl Fresh {
-    /// Name of what is fresh, in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Fresh::Both => "weights and order",
-            Fresh::Weights => "weights",
-            Fresh::Order => "order",
-        }
-    }
-
     fn of(seeds: Seeds) -> Fresh {
         match (seeds.weights >= Seeds::FIRST_FRESH, seeds.order >= Seeds::FIRST_FRESH) {
             (true, false) => Fresh::Weights,

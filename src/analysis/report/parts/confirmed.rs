@@ -55,9 +55,10 @@ pub fn confirmed_steps(rows: Rows<&ConfirmedCell>, shown: fn(Estimate) -> String
 
 /// A row a sparsity and what seeds drew anew.
 fn scattered(scatter: &[Scatter]) -> Table {
-    let order = |a: &(f64, Fresh), b: &(f64, Fresh)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-    let kinds = ascending(scatter.iter().map(|one| (one.key.sparsity, one.fresh)), order);
     let variances = |kind: (f64, Fresh)| scatter.iter().filter(move |one| (one.key.sparsity, one.fresh) == kind).map(|one| one.variances);
+    let sparsities = ascending(scatter.iter().map(|one| one.key.sparsity), f64::total_cmp);
+    let kinds = sparsities.into_iter().flat_map(|sparsity| Fresh::ALL.map(|fresh| (sparsity, fresh)));
+    let kinds = kinds.filter(|&kind| variances(kind).next().is_some());
     let deviation = |kind: (f64, Fresh), of: fn(&Variances) -> Option<f64>| {
         let known: Vec<f64> = variances(kind).filter_map(|one| of(&one)).collect();
         let mean = known.iter().sum::<f64>() / known.len() as f64;
