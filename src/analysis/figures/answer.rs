@@ -1,11 +1,11 @@
 //! The figure that leads the page: steps against batch size at all sparsities, with the fits that answer and their critical batch sizes.
 
 use super::figure::{
-    Figure, PARTS, Part, STEPS, band, batch_axis, between, confirmed_ends, curves, dots, in_brackets, linear_entry, linear_scaling, note,
-    sparsity_entry, steps_axis, steps_words, unreached,
+    Figure, PARTS, Part, STEPS, band, batch_axis, between, confirmed_ends, confirmed_steps, curves, dots, in_brackets, linear_entry,
+    linear_scaling, note, sparsity_entry, steps_axis, steps_words, unreached,
 };
 use crate::analysis::chart::{Chart, Dot, Element, Entry, GREY, Marker, Panel, Series, Stroke};
-use crate::analysis::statistics::{ConfirmedCell, Fitted, answering, confirmed_cells, confirmed_fits};
+use crate::analysis::statistics::{Fitted, answering, confirmed_cells, confirmed_fits};
 use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::rough;
 
@@ -15,7 +15,6 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
     let confirmed = confirmed_fits(&cells);
     let (answering, is_confirmed) = answering(fits, &confirmed);
     let (curves, grid) = (curves(study), study.grid());
-    let mean = |sparsity: f64| cells.iter().filter(move |cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
     let ends = if is_confirmed { confirmed_ends(&cells) } else { Vec::new() };
     let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(STEPS, &[study], &[curves.concat(), ends]));
     let bottom = y.limits().0;
@@ -41,11 +40,7 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
         bands.push(band(colour, sizes.clone(), &y, |size| fit.steps(size)));
         layers.push(Element::Line(Stroke::Solid, colour, sizes.map(|size| (size, fit.steps(size).value)).collect()));
         if is_confirmed {
-            let bars = mean(sparsity).map(|cell| (batch(cell.key.batch_size), cell.confirmed.mean.low, cell.confirmed.mean.high));
-            layers.push(Element::Bars(colour, bars.filter(|bar| bar.1.is_finite()).collect()));
-            let words = |cell: &ConfirmedCell| format!("{}: confirmed steps {}", cell.key, in_brackets(cell.confirmed.mean));
-            let dot = |cell: &ConfirmedCell| Dot { at: (batch(cell.key.batch_size), cell.confirmed.mean.value), words: words(cell) };
-            layers.push(Element::Points(marker, colour, mean(sparsity).map(dot).collect()));
+            layers.extend(confirmed_steps(cells.iter().filter(|cell| cell.key.sparsity == sparsity), marker, colour));
         } else {
             layers.extend(linear_scaling(colour, points, &y, largest));
             layers.push(Element::Points(marker, colour, dots(points, &steps_words(study, sparsity))));

@@ -131,12 +131,20 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
 pub(super) const CONFIRMED: &str =
     " Rings: the geometric mean of the steps that the best points take with fresh seeds, with its 95 % interval.";
 
-/// A ring at a cell's mean of confirmed steps, with a bar for its interval.
-pub(super) fn confirmed_steps(cell: &ConfirmedCell, colour: Colour) -> [Element; 2] {
-    let (mean, size) = (cell.confirmed.mean, batch(cell.key.batch_size));
-    let words = |_, _| format!("{}: confirmed steps {}", cell.key, in_brackets(mean));
-    let bars = Some((size, mean.low, mean.high)).filter(|bar| bar.1.is_finite());
-    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], &words))]
+/// A marker at the mean of confirmed steps of each of some cells, with a bar for its interval.
+pub(super) fn confirmed_steps<'a>(
+    cells: impl IntoIterator<Item = &'a ConfirmedCell, IntoIter: Clone>,
+    marker: Marker,
+    colour: Colour,
+) -> [Element; 2] {
+    let known = cells.into_iter().map(|cell| (batch(cell.key.batch_size), cell.confirmed.mean, cell.key));
+    let bars = known.clone().map(|(size, mean, _)| (size, mean.low, mean.high)).filter(|bar| bar.1.is_finite()).collect();
+    let dot = |(size, mean, key): (f64, Estimate, CellKey)| Dot {
+        at: (size, mean.value),
+        words: format!("{key}: confirmed steps {}", in_brackets(mean)),
+    };
+    let dots = known.filter(|(_, mean, _)| mean.value.is_finite()).map(dot).collect();
+    [Element::Bars(colour, bars), Element::Points(marker, colour, dots)]
 }
 
 /// The ends of the intervals of confirmed steps, for the axis.
@@ -213,16 +221,14 @@ pub(super) fn panel_a_cell(study: &StudyResults, x: &Axis, y: &Axis, layers: &dy
         let panel = Panel::new(x.clone(), y.clone(), cell.map(layers).unwrap_or_default());
         Panel { note: cell.is_none().then(|| "not measured".to_owned()), ..panel }.titled(format!("S {sparsity}, B {}", count(size)))
     };
+    let mut keys: Vec<(u32, f64)> = sparsities.iter().flat_map(|&sparsity| sizes.iter().map(move |&size| (size, sparsity))).collect();
     // A row a batch size and a column a sparsity where those fit.
-    if (2..=5).contains(&sparsities.len()) {
-        let row = |&size: &u32| sparsities.iter().map(move |&sparsity| (size, sparsity));
-        (sizes.iter().flat_map(row).map(|(size, sparsity)| panel(size, sparsity)).collect(), sparsities.len())
-    } else {
-        let row = |&sparsity: &f64| sizes.iter().map(move |&size| (size, sparsity));
-        let panels: Vec<Panel> = sparsities.iter().flat_map(row).map(|(size, sparsity)| panel(size, sparsity)).collect();
-        let columns = panels.len().clamp(1, 4);
-        (panels, columns)
+    let fit = (2..=5).contains(&sparsities.len());
+    if fit {
+        keys.sort_by_key(|key| key.0);
     }
+    let columns = if fit { sparsities.len() } else { keys.len().clamp(1, 4) };
+    (keys.into_iter().map(|(size, sparsity)| panel(size, sparsity)).collect(), columns)
 }
 
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.

@@ -4,7 +4,7 @@ use super::figure::{
     CONFIRMED, Figure, STEPS, batch_axis, between_evaluations, confirmed_ends, confirmed_entry, confirmed_steps, curve, linear_entry,
     linear_scaling, series_entry, steps_axis, steps_words, unreached,
 };
-use crate::analysis::chart::{Chart, Panel, Series};
+use crate::analysis::chart::{Chart, Marker, Panel, Series};
 use crate::analysis::statistics::{ConfirmedCell, confirmed_cells};
 use crate::analysis::studies::{Curve, StudyResults, batch, joined};
 use crate::optimizer::OptimizerName;
@@ -43,7 +43,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
         });
         let rings = looks.iter().zip(&confirmed).flat_map(|(series, cells)| {
             let of_sparsity = cells.iter().filter(|cell| cell.key.sparsity == sparsity);
-            of_sparsity.flat_map(|cell| confirmed_steps(cell, series.colour)).collect::<Vec<_>>()
+            of_sparsity.flat_map(|cell| confirmed_steps([cell], Marker::Ring, series.colour)).collect::<Vec<_>>()
         });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {

@@ -8,7 +8,7 @@ use super::figure::{
 };
 use super::smoothness;
 use crate::Result;
-use crate::analysis::chart::{Axis, Chart, Element, Panel, Scale, Series};
+use crate::analysis::chart::{Axis, Chart, Element, Marker, Panel, Scale, Series};
 use crate::analysis::statistics::{Fitted, confirmed_cells};
 use crate::analysis::studies::{Curve, StudyResults, batch, gather};
 use crate::readable::{count, significant};
@@ -43,7 +43,7 @@ pub fn together(study: &StudyResults) -> Figure {
         .iter()
         .enumerate()
         .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number, grid.sparsities.len()));
-    let again = cells.iter().flat_map(|cell| confirmed_steps(cell, Series::of_sparsity(cell.key.sparsity).colour));
+    let again = cells.iter().flat_map(|cell| confirmed_steps([cell], Marker::Ring, Series::of_sparsity(cell.key.sparsity).colour));
     let more: Vec<Element> = bars.chain(missed).chain(again).collect();
     chart.legend.extend(confirmed_entry(&cells));
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));

@@ -19,12 +19,10 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     let x = Axis::around(Scale::Log2, "Batch size", sizes.iter().map(|&size| batch(size)), (1.0, 16384.0));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
-        let curves = curves(study);
-        let y = steps_axis(&title(study), &[study], &curves);
-        let measured = study.grid().sparsities;
+        let y = steps_axis(&title(study), &[study], &curves(study));
+        let grid = study.grid();
         let panel = |&sparsity: &f64| {
-            let points: Curve =
-                measured.iter().position(|other| *other == sparsity).and_then(|place| curves.get(place).cloned()).unwrap_or_default();
+            let points: Curve = if grid.sparsities.contains(&sparsity) { grid.curve(sparsity) } else { Vec::new() };
             let Series { colour, marker } = Series::of_sparsity(sparsity);
             let fit = fits.iter().find(|fitted| fitted.sparsity == sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
             let mut layers: Vec<Element> = linear_scaling(GREY, &points, &y, largest).into_iter().collect();
