@@ -98,31 +98,26 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     let compared = written.figures("", figures::compared(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
-        let figures = written.figures(&study.slug, figures::figures(study, fits))?;
         // The study's own fits come first.
         let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
         let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
         let smoothness = smoothness(study, &fits_beside);
         let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, _)| other);
-        let claims = claims(study, fits, sgd);
         let confirmed = confirmed_cells(study);
         let confirmed_fits = confirmed_fits(&confirmed);
-        let control = control(study, &confirmed, studies.iter().map(|(other, _)| other));
-        let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
-        let warnings = warnings(study, fits);
         let mut section = Section {
             study,
             fits,
+            control: control(study, &confirmed, studies.iter().map(|(other, _)| other)),
+            claims: claims(study, fits, sgd),
+            critical: critical(study, fits, &confirmed_fits, &smoothness),
+            times: times(study),
+            figures: written.figures(&study.slug, figures::figures(study, fits))?,
+            warnings: warnings(study, fits),
+            answer: Answer::default(),
             confirmed,
             confirmed_fits,
-            control,
-            claims,
             smoothness,
-            critical,
-            times,
-            figures,
-            warnings,
-            answer: Answer::default(),
         };
         section.answer = answer(&section, &options.digests);
         sections.push(section);

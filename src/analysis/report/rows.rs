@@ -76,8 +76,8 @@ impl<T> Rows<T> {
 
     /// The columns of a number with its limits; empty where one does not exist.
     pub fn estimate(mut self, name: &str, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
-        let [value, low, high] = with_limits(name);
-        self.add(&[&value, &low, &high], &|row| limits(estimate(row)));
+        let names = ["", "_low", "_high"].map(|limit| format!("{name}{limit}"));
+        self.add(&names.each_ref().map(String::as_str), &|row| limits(estimate(row)));
         self
     }
 
@@ -118,11 +118,6 @@ impl<'a, T> Rows<(&'a StudyResults, T)> {
         let with_study = |section: &'a Section<'a>| things(section).into_iter().map(|thing| (section.study, thing));
         Rows::new(name, sections.iter().flat_map(with_study)).column("study", |(study, _)| study.slug.clone())
     }
-}
-
-/// The names of the columns of a number and its limits.
-fn with_limits(name: &str) -> [String; 3] {
-    ["", "_low", "_high"].map(|limit| format!("{name}{limit}"))
 }
 
 /// The fields of a number and its limits; empty where one does not exist.

@@ -1,7 +1,8 @@
 //! What a figure draws, as a table: every point, line, interval and bar, so that it can be drawn again elsewhere.
 
+use super::rows::optional;
 use super::table::Table;
-use crate::analysis::chart::{Chart, Colour, Dot, Element, Entry, GREY, Marker, Stroke, Tile};
+use crate::analysis::chart::{Chart, Colour, Element, Entry, GREY, Marker, Stroke};
 
 /// Columns: the panel's title, the legend's name for the series, what is drawn, its coordinates in units of the axes (for an interval or a bar its
 /// lower and upper end in place of y), and the words shown where a mouse is over it.
@@ -12,21 +13,20 @@ pub fn values(chart: &Chart) -> Table {
     let mut rows = Vec::new();
     for panel in &chart.panels {
         for layer in &panel.layers {
-            let mut row = |series: &str, drawn: &str, numbers: [Option<f64>; 4], words: &str| {
-                let numbers =
-                    numbers.map(|number| number.filter(|number| number.is_finite()).map_or(String::new(), |number| number.to_string()));
+            let mut row = |series: &str, drawn: &str, numbers: [f64; 4], words: &str| {
+                let numbers = numbers.map(|number| optional(Some(number).filter(|number| number.is_finite())));
                 let texts = [&panel.title, series, drawn].map(str::to_owned);
                 rows.push(texts.into_iter().chain(numbers).chain([words.to_owned()]).collect::<Vec<_>>());
             };
+            let at = |(x, y): (f64, f64)| [x, y, f64::NAN, f64::NAN];
+            let name = |colour, stroke, marker| series(&chart.legend, colour, stroke, marker);
             match layer {
                 Element::Line(stroke, colour, points) => {
-                    let series = series(&chart.legend, *colour, Some(*stroke), None);
-                    points.iter().for_each(|&(x, y)| row(series, "line", [Some(x), Some(y), None, None], ""));
+                    points.iter().for_each(|&point| row(name(*colour, Some(*stroke), None), "line", at(point), ""));
                 }
                 Element::Paths(stroke, colour, paths) => {
-                    let series = series(&chart.legend, *colour, Some(*stroke), None);
                     for path in paths {
-                        path.points.iter().for_each(|&(x, y)| row(series, "line", [Some(x), Some(y), None, None], &path.words));
+                        path.points.iter().for_each(|&point| row(name(*colour, Some(*stroke), None), "line", at(point), &path.words));
                     }
                 }
                 Element::Points(marker, colour, dots) | Element::Hollow(marker, colour, dots) => {
@@ -35,21 +35,16 @@ pub fn values(chart: &Chart) -> Table {
                         (Element::Hollow(..), _) => "bound",
                         _ => "point",
                     };
-                    let series = series(&chart.legend, *colour, None, Some(*marker));
-                    dots.iter().for_each(|Dot { at: (x, y), words }| row(series, drawn, [Some(*x), Some(*y), None, None], words));
+                    dots.iter().for_each(|dot| row(name(*colour, None, Some(*marker)), drawn, at(dot.at), &dot.words));
                 }
                 Element::Band(colour, edges) | Element::Bars(colour, edges) => {
                     let drawn = if matches!(layer, Element::Band(..)) { "interval" } else { "bar" };
-                    let series = series(&chart.legend, *colour, None, None);
-                    edges.iter().for_each(|&(x, low, high)| row(series, drawn, [Some(x), None, Some(low), Some(high)], ""));
+                    edges.iter().for_each(|&(x, low, high)| row(name(*colour, None, None), drawn, [x, f64::NAN, low, high], ""));
                 }
                 Element::Tiles(tiles) => {
-                    for Tile { at: (x, y), colour, words, .. } in tiles {
-                        let series = series(&chart.legend, *colour, None, Some(Marker::Square));
-                        row(series, "tile", [Some(*x), Some(*y), None, None], words);
-                    }
+                    tiles.iter().for_each(|tile| row(name(tile.colour, None, Some(Marker::Square)), "tile", at(tile.at), &tile.words));
                 }
-                Element::Words(words, (x, y)) => row("", "words", [Some(*x), Some(*y), None, None], words),
+                Element::Words(words, point) => row("", "words", at(*point), words),
             }
         }
     }

@@ -25,14 +25,12 @@ pub fn critical(critical: &[Critical]) -> Vec<Block<'static>> {
             critical.iter().filter(|one| one.definition == definition && one.sparsity == sparsity).map(found).collect();
         if found.is_empty() { ABSENT.to_owned() } else { found.join("; ") }
     };
-    let definitions = Definition::ALL.into_iter().filter(|definition| critical.iter().any(|one| one.definition == *definition));
-    let rows = Rows::new("critical", definitions).column("definition", |definition| definition.name().to_owned());
+    let used = || Definition::ALL.into_iter().filter(|definition| critical.iter().any(|one| one.definition == *definition));
+    let rows = Rows::new("critical", used()).column("definition", |definition| definition.name().to_owned());
     let add =
         |rows: Rows<Definition>, &sparsity: &f64| rows.column(&format!("sparsity {sparsity}"), |&definition| of(definition, sparsity));
     let table = sparsities.iter().fold(rows, add);
-    let is_used = |definition: &Definition| critical.iter().any(|one| one.definition == *definition);
-    let definitions =
-        Definition::ALL.into_iter().filter(is_used).map(|definition| format!("__{}__: {}.", definition.name(), definition.source()));
+    let definitions = used().map(|definition| format!("__{}__: {}.", definition.name(), definition.source()));
     let definitions = Block::Fold(String::new(), "The definitions".to_owned(), vec![Block::List(definitions.collect())]);
     vec![Block::Text(text), Block::Words(table.table()), definitions]
 }
