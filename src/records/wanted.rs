@@ -64,12 +64,11 @@ impl Wanted {
         let seeds_had = |point: &u32| cell.confirmations_of(*point).map(|one| one.training.number + 1).max().unwrap_or(0);
         let had: Vec<u32> = points.iter().map(|point| seeds_had(point).min(confirm.seeds)).collect();
         let had = of_each(&had);
-        let known = had.among(&cell.confirmations);
-        let first_steps = first_steps(&points, &known);
+        let first_steps = first_steps(&points, &had.among(&cell.confirmations));
         let in_play = |most: u32| of_each(&statistics::seeds_in_play(&first_steps, had.last_step.into(), most));
         let mut wanted = in_play(seeds_of_each(confirm, |most| in_play(most).half_width(&cell.confirmations)));
-        // Seeds that a point had before points were dropped, or before another point came, stay.
-        wanted.trainings.extend(known.iter().map(|one| one.training));
+        // Seeds that a point had before points were dropped, or before another point came, stay; a failure at a lower limit is trained on.
+        wanted.trainings.extend(had.so_far(&cell.confirmations).iter().map(|one| one.training));
         let place = |training: &Training| (points.iter().position(|point| *point == training.point), training.number);
         wanted.trainings.sort_by_cached_key(place);
         wanted.trainings.dedup();

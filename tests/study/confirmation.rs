@@ -2,6 +2,7 @@
 //! in a study that grew; and a result file alone can be confirmed.
 
 use std::collections::HashMap;
+use std::ops::RangeBounds;
 use std::path::Path;
 
 use crate::support::records::{complete, complete_in_order, timeless};
@@ -210,6 +211,11 @@ fn expect_however_it_runs(study: &Study, set: &[&str], expected: &[Cell]) {
     assert_eq!(run(0, study, "killed.h5", set), expected);
 }
 
+/// How many trainings of a cell failed, of the seeds with these numbers.
+fn failures(cell: &Cell, numbers: impl RangeBounds<u32>) -> usize {
+    cell.confirmations.iter().filter(|one| numbers.contains(&one.training.number) && one.run.steps.is_none()).count()
+}
+
 /// Points that are plainly slower have no more seeds than it took to see that; the others have the confirmations that they have without that rule.
 #[test]
 fn plainly_slower_points_get_no_more_seeds() {
@@ -246,6 +252,13 @@ fn plainly_slower_points_get_no_more_seeds() {
     assert_eq!(trained(&study, "whole.h5", &set), (0, 0));
     assert_eq!(complete_in_order(&study.at("whole.h5")), whole);
     assert_eq!(trained(&study, "one.h5", &["--set", "confirm.seeds=21"]).1, all_seeds.iter().filter(|&&seeds| seeds == 20).count());
+    // So do failures, which are trained on to a higher limit.
+    assert!(whole.iter().any(|cell| failures(cell, 16..) > 0), "no training of a later seed fails");
+    let higher = run(0, &study, "whole.h5", &[&set[..], &["--set", "confirm.limit=5"]].concat());
+    for (cell, before) in higher.iter().zip(&whole) {
+        assert_eq!(cell.confirmations.len(), before.confirmations.len());
+        assert!(failures(cell, 0..) <= failures(before, 0..));
+    }
 }
 
 /// A training that failed at a lower limit is known to have failed until it is trained on, in cells that are not confirmed again too.
