@@ -3,10 +3,11 @@
 use std::fs;
 
 use dps::optimizer::Metaparameter;
-use dps::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
+use dps::records::{Cell, CellKey, Confirmation, CurvePoint, Ending, Measurement, Seeds, Start, Status, Training, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::{Error, analysis};
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 const VALIDATION: u32 = 6_000;
 
@@ -187,17 +188,47 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// A confirmation of any of a cell's trials.
+    fn any_confirmation()(
+        mut run in any_trial(),
+        place in any::<Index>(),
+        (number, weights, order, evaluate_every) in any::<(u32, u64, u64, u32)>(),
+    ) -> (Index, Confirmation) {
+        run.measurements.clear();
+        if run.status == Status::Censored {
+            run.status = Status::Incomplete;
+        }
+        (place, Confirmation { training: Training { point: 0, number, seeds: Seeds { weights, order }, evaluate_every }, run })
+    }
+}
+
+prop_compose! {
+    fn any_cell()(
+        mut trials in prop::collection::vec(any_trial(), 0..5),
+        test_errors in prop::option::of(any::<u32>()),
+        sparsity in 0.0..1.0,
+        confirmations in prop::collection::vec(any_confirmation(), 0..4),
+    ) -> Cell {
+        (0..).zip(&mut trials).for_each(|(index, trial)| trial.index = index);
+        let of_trial = |(place, Confirmation { training, run }): (Index, Confirmation)| {
+            let trial: &Trial = trials.get(place.index(trials.len().max(1)))?;
+            let run = Trial { index: trial.index, metaparameters: trial.metaparameters, ..run };
+            Some(Confirmation { training: Training { point: trial.index, ..training }, run })
+        };
+        let confirmations = confirmations.into_iter().filter_map(of_trial).collect();
+        Cell { key: CellKey { batch_size: 1, sparsity }, trials, test_errors, seconds: sparsity * 3.0, confirmations }
+    }
+}
+
+prop_compose! {
     fn any_study()(
         starts in prop::collection::vec(any_start(), 0..4),
-        cells in prop::collection::vec((prop::collection::vec(any_trial(), 0..5), prop::option::of(any::<u32>()), 0.0..1.0), 0..5),
+        mut cells in prop::collection::vec(any_cell(), 0..5),
         configuration in "[^\0]*",
         complete in any::<bool>(),
     ) -> Results {
-        let cells = (1..).zip(cells).map(|(batch_size, (mut trials, test_errors, sparsity))| {
-            (0..).zip(&mut trials).for_each(|(index, trial)| trial.index = index);
-            Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: sparsity * 3.0, confirmations: Vec::new() }
-        });
-        let mut study = Results { configuration, ..study(cells.collect(), complete) };
+        (1..).zip(&mut cells).for_each(|(batch_size, cell)| cell.key.batch_size = batch_size);
+        let mut study = Results { configuration, ..study(cells, complete) };
         study.environment.starts = starts;
         study
     }
