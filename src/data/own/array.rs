@@ -2,8 +2,6 @@
 
 use std::io::Read;
 
-use ndarray::{ArrayView, ShapeBuilder};
-
 use super::element::{Element, Kind};
 use super::found::{Found, unread};
 use crate::data::section::DataLayout;
@@ -148,21 +146,41 @@ impl Header {
     /// Values in the file's order become `[n][rows][columns][channels]`. Values in C's order stay where they are but for their places in an image.
     fn ordered<T: Copy>(&self, mut values: Vec<T>, layout: Option<DataLayout>) -> Vec<T> {
         let is_channels_first = layout == Some(DataLayout::ChannelsFirst) && self.extents.len() == 4;
-        let extents: Vec<usize> = self.extents.iter().map(|&extent| extent as usize).collect();
-        let as_many = "as many values were read as the extents say";
-        if self.is_fortran {
-            let array = ArrayView::from_shape(extents.f(), &values).expect(as_many);
-            let array = if is_channels_first { array.permuted_axes(vec![0, 2, 3, 1]) } else { array };
-            return array.iter().copied().collect();
+        if !self.is_fortran && !is_channels_first {
+            return values;
         }
-        if is_channels_first {
-            let (shape, mut image) = ([extents[1], extents[2], extents[3]], Vec::new());
-            for pixels in values.chunks_exact_mut(shape.iter().product()) {
-                image.clear();
-                image.extend_from_slice(pixels);
-                let array = ArrayView::from_shape(shape, &image).expect(as_many).permuted_axes([1, 2, 0]);
-                pixels.iter_mut().zip(array).for_each(|(pixel, &value)| *pixel = value);
+        let extents: Vec<usize> = self.extents.iter().map(|&extent| extent as usize).collect();
+        // Values between neighbours along each extent.
+        let mut strides = vec![1; extents.len()];
+        for place in 1..extents.len() {
+            if self.is_fortran {
+                strides[place] = strides[place - 1] * extents[place - 1];
+            } else {
+                let from_the_end = extents.len() - place;
+                strides[from_the_end - 1] = strides[from_the_end] * extents[from_the_end];
             }
+        }
+        let mut axes: Vec<(usize, usize)> = extents.into_iter().zip(strides).collect();
+        if is_channels_first {
+            axes[1..].rotate_left(1);
+        }
+        axes.resize(4, (1, 0));
+        let [(_, each), rows, columns, channels] = [axes[0], axes[1], axes[2], axes[3]];
+        let places: Vec<usize> = (0..rows.0)
+            .flat_map(|row| (0..columns.0).map(move |column| row * rows.1 + column * columns.1))
+            .flat_map(|pixel| (0..channels.0).map(move |channel| pixel + channel * channels.1))
+            .collect();
+        if self.is_fortran {
+            return (0..axes[0].0)
+                .flat_map(|image| places.iter().map(move |place| image * each + place))
+                .map(|place| values[place])
+                .collect();
+        }
+        let mut image = Vec::with_capacity(each);
+        for pixels in values.chunks_exact_mut(each) {
+            image.clear();
+            image.extend_from_slice(pixels);
+            pixels.iter_mut().zip(&places).for_each(|(pixel, &place)| *pixel = image[place]);
         }
         values
     }
