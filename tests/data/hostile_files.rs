@@ -141,12 +141,14 @@ fn put(group: &hdf5::Group, images: &str, labels: &str, count: usize) {
 
 /// A file of a training set, and of what `more` adds.
 fn written(folder: &Path, more: impl FnOnce(&File)) -> Result<Dataset, String> {
-    let file = File::create(folder.join("written.h5")).unwrap();
+    // A program that another test starts at this moment has the writer's lock until it runs: each file is a new one, and a copy has no lock.
+    let apart = tempfile::tempdir().unwrap();
+    let path = apart.path().join("written.h5");
+    let file = File::create(&path).unwrap();
     put(&file, "x_train", "y_train", 20);
     more(&file);
     drop(file);
-    // A program that another test starts at this moment has the writer's lock until it runs; a copy has none.
-    fs::copy(folder.join("written.h5"), folder.join("data.h5")).unwrap();
+    fs::copy(&path, folder.join("data.h5")).unwrap();
     load(folder, "data.h5")
 }
 
