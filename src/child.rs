@@ -33,7 +33,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What a program writes to its standard output. Its end is an error where `judge`, which waits for the program, says so. A program whose output is
+/// The standard output of a program. Its end is an error where `judge`, which waits for the program, says so. A program whose output is
 /// not read to its end is killed.
 pub struct Output<J> {
     child: Child,

@@ -130,10 +130,11 @@ pub fn crossed<T: Copy>(points: &[Vec<T>], chosen: [usize; 2]) -> Vec<T> {
 }
 
 /// Half the width of the 95 % interval of the mean logarithm of the steps of the chosen points; infinite where more than half of their trainings
-/// failed, or there are too few. `points` and `limit` as in [`chosen`].
+/// failed, or there are too few. Points that were dropped ([`in_play`]) take no part. `points` and `limit` as in [`chosen`].
 pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
-    let Some(chosen) = chosen(points, limit) else { return f64::INFINITY };
-    let steps = crossed(points, chosen);
+    let points: Vec<Vec<f64>> = in_play(points, limit).into_iter().map(|place| points[place].clone()).collect();
+    let Some(chosen) = chosen(&points, limit) else { return f64::INFINITY };
+    let steps = crossed(&points, chosen);
     let seeds = steps.len();
     if 2 * steps.iter().filter(|steps| steps.is_infinite()).count() > seeds {
         return f64::INFINITY;

@@ -12,7 +12,7 @@ const UNLIMITED: u64 = 1 << 62;
 /// Most groups above each other that are asked.
 const DEEPEST: usize = 64;
 
-/// What limits the memory of processes.
+/// A limit of the memory of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limit {
     /// Name of the limit, in words.

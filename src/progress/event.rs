@@ -158,7 +158,7 @@ impl Nearness {
     }
 }
 
-/// What the words for an event need of those before it.
+/// The events so far, as far as the words for the next one need them.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Cells in all.

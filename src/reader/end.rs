@@ -13,7 +13,7 @@ pub(super) const PROBLEM: u8 = exit::DATA;
 /// Bytes of a reading process's standard error that are read, at most.
 const WORDS: u64 = 1 << 16;
 
-/// What is wrong with a file, in words that follow its name: the cause of an [`io::Error`] that reading the answer of [`ask`](super::ask) gives.
+/// A problem of a file, in words that follow its name: the cause of an [`io::Error`] that reading the answer of [`ask`](super::ask) gives.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Problem(pub(crate) String);

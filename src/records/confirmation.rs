@@ -71,6 +71,11 @@ impl Confirmation {
         Some(Confirmation { training, run: Trial { index: training.point, ..run } })
     }
 
+    /// The steps to the goal of a training that ends at `limit`: infinite where it has not reached the goal by then.
+    pub fn steps_within(&self, limit: u32) -> f64 {
+        self.run.steps.filter(|&steps| steps <= limit).map_or(f64::INFINITY, f64::from)
+    }
+
     /// Where it reached the goal: after the last evaluation that missed it (0: there is none) and at or before the first that did not.
     pub fn reached(&self) -> Option<(u32, u32)> {
         let steps = self.run.steps?;

@@ -64,7 +64,7 @@ impl Wanted {
         let seeds_had = |point: &u32| cell.confirmations_of(*point).map(|one| one.training.number + 1).max().unwrap_or(0);
         let had: Vec<u32> = points.iter().map(|point| seeds_had(point).min(confirm.seeds)).collect();
         let had = of_each(&had);
-        let first_steps = first_steps(&points, &had.among(&cell.confirmations));
+        let first_steps = had.first_steps(&points, &cell.confirmations);
         let in_play = |most: u32| of_each(&statistics::seeds_in_play(&first_steps, had.last_step.into(), most));
         let mut wanted = in_play(seeds_of_each(confirm, |most| in_play(most).half_width(&cell.confirmations)));
         // Seeds that a point had before points were dropped, or before another point came, stay; a failure at a lower limit is trained on.
@@ -81,11 +81,20 @@ impl Wanted {
         if known.len() < self.trainings.len() {
             return None;
         }
+        let steps = |one: &Confirmation| one.steps_within(self.last_step);
         let points: Vec<Vec<f64>> =
             known.chunk_by(|a, b| a.training.point == b.training.point).map(|point| point.iter().map(steps).collect()).collect();
-        let limit = self.last_step.into();
-        let in_play: Vec<Vec<f64>> = statistics::in_play(&points, limit).into_iter().map(|place| points[place].clone()).collect();
-        Some(statistics::half_width(&in_play, limit))
+        Some(statistics::half_width(&points, self.last_step.into()))
+    }
+
+    /// The steps of each point with its first seeds, as far as all of these are `known`, infinite ones of a training that failed.
+    fn first_steps(&self, points: &[u32], known: &[Confirmation]) -> Vec<Vec<f64>> {
+        let known = self.among(known);
+        let of_point = |&point: &u32| {
+            let all = known.iter().filter(|one| one.training.point == point).zip(0..);
+            all.take_while(|(one, number)| one.training.number == *number).map(|(one, _)| one.steps_within(self.last_step)).collect()
+        };
+        points.iter().map(of_point).collect()
     }
 
     /// How many points are confirmed.
@@ -151,21 +160,6 @@ impl Wanted {
 /// seeds that are not all trained yet.
 fn seeds_of_each(confirm: &Confirm, half_width: impl Fn(u32) -> Option<f64>) -> u32 {
     if confirm.precision == 0.0 { confirm.seeds } else { statistics::seeds(confirm.precision, confirm.seeds, half_width) }
-}
-
-/// The steps of each point with its first seeds, as far as all of these are `known`, infinite ones of a training that failed. `known` is by point,
-/// then number.
-fn first_steps(points: &[u32], known: &[Confirmation]) -> Vec<Vec<f64>> {
-    let of_point = |&point: &u32| {
-        let all = known.iter().filter(|one| one.training.point == point);
-        all.zip(0..).take_while(|(one, number)| one.training.number == *number).map(|(one, _)| steps(one)).collect()
-    };
-    points.iter().map(of_point).collect()
-}
-
-/// The steps of a training to the goal, infinite where it failed.
-fn steps(one: &Confirmation) -> f64 {
-    one.run.steps.map_or(f64::INFINITY, f64::from)
 }
 
 /// The points of a cell's trials that reached the goal in the fewest steps, from the best one on: as many as are confirmed, or all that did.

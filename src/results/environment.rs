@@ -30,7 +30,7 @@ attributes! {
         host: String = "name of rank 0's host" => distinct,
         device: String = "what trained" => distinct,
         data_digest: String = "SHA-256 of all pixels and labels as they are split, hexadecimal" => the_first,
-        started: String = "start of the study, ISO 8601 in UTC" => |mine: &mut String, theirs: &String| *mine = theirs.min(mine).clone(),
+        started: String = "start of the study, ISO 8601 in UTC" => least,
         finished: String = "when the last cell so far was finished, ISO 8601 in UTC" => most;
         /// Every start of the study, in order of time; none of a file by a program that did not record them.
         starts: Vec<Start>
@@ -54,6 +54,12 @@ impl Environment {
 pub fn distinct(mine: &mut String, theirs: &str) {
     let texts: BTreeSet<&str> = mine.split("; ").chain(theirs.split("; ")).filter(|text| !text.is_empty()).collect();
     *mine = texts.into_iter().collect::<Vec<_>>().join("; ");
+}
+
+fn least<T: Ord + Clone>(mine: &mut T, theirs: &T) {
+    if theirs < mine {
+        mine.clone_from(theirs);
+    }
 }
 
 fn most<T: Ord + Clone>(mine: &mut T, theirs: &T) {

@@ -275,17 +275,12 @@ impl Confirming {
             true => statistics::seeds_in_play(&all_steps, limit, most),
             false => vec![most; all.len()],
         };
-        let in_play = |most: u32| {
-            let trained: Vec<Vec<f64>> =
-                all_steps.iter().zip(seeds_of(most)).map(|(steps, seeds)| steps[..seeds as usize].to_vec()).collect();
-            statistics::in_play(&trained, limit)
+        let trained = |most: u32| -> Vec<Vec<f64>> {
+            all_steps.iter().zip(seeds_of(most)).map(|(steps, seeds)| steps[..seeds as usize].to_vec()).collect()
         };
-        let half_width = |most: u32| {
-            let points: Vec<Vec<f64>> = in_play(most).into_iter().map(|place| all_steps[place][..most as usize].to_vec()).collect();
-            Some(statistics::half_width(&points, limit))
-        };
+        let half_width = |most: u32| Some(statistics::half_width(&trained(most), limit));
         let seeds = if self.precision > 0.0 { statistics::seeds(self.precision, MOST_SEEDS, half_width) } else { SEEDS };
-        let in_play = in_play(seeds);
+        let in_play = statistics::in_play(&trained(seeds), limit);
         let points: Vec<Vec<Reached>> = in_play.iter().map(|&place| all[place][..seeds as usize].to_vec()).collect();
         (Confirmed::new(&points, limit).unwrap(), in_play)
     }

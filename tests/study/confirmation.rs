@@ -176,7 +176,6 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     let whole = run(0, &study, "whole.h5", &[]);
     let half_width = |cell: &Cell, seeds: u32| {
         let best = f64::from(cell.steps_to_result().unwrap());
-        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
         let of_point = |point: u32| cell.confirmations_of(point).filter(|one| one.training.number < seeds).map(steps).collect::<Vec<_>>();
         statistics::half_width(&cell.confirmed_points().into_iter().map(of_point).collect::<Vec<_>>(), 2.0 * best)
     };
@@ -198,6 +197,11 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     assert_eq!(trained(&study, "one.h5", &[]), (0, missing));
     assert_eq!(trained(&study, "one.h5", &set), (0, 0));
     assert_eq!(complete_in_order(&study.at("one.h5")), whole);
+}
+
+/// The steps of a confirmation, infinite where it failed.
+fn steps(one: &Confirmation) -> f64 {
+    one.steps_within(u32::MAX)
 }
 
 /// The file `one.h5`, runs of two ranks, and runs that are killed have these cells.
@@ -226,7 +230,6 @@ fn plainly_slower_points_get_no_more_seeds() {
     for (cell, all) in expected.iter_mut().zip(&whole) {
         let limit = 4.0 * f64::from(cell.steps_to_result().unwrap());
         let points = all.confirmed_points();
-        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
         let steps: Vec<Vec<f64>> = points.iter().map(|&point| all.confirmations_of(point).map(steps).collect()).collect();
         let seeds = statistics::seeds_in_play(&steps, limit, 20);
         cell.confirmations.retain(|one| {

@@ -46,12 +46,13 @@ pub(super) type Said = Result<(String, f64, f64), String>;
 impl Finding {
     /// The finding of a claim by its rule.
     pub(super) fn new(claim: Claim, sparsity: f64, said: Said) -> Finding {
-        let (measured, verdict, doubt) = match said {
-            Ok((measured, holds, fails)) if holds < DOUBT => (measured, Verdict::Holds, Some(holds.min(fails))),
-            Ok((measured, holds, fails)) if fails < DOUBT => (measured, Verdict::DoesNotHold, Some(holds.min(fails))),
-            Ok((measured, holds, fails)) => (measured, Verdict::Undecided, Some(holds.min(fails))),
-            Err(missing) => (missing, Verdict::Undecided, None),
+        let verdict = match said {
+            Ok((_, holds, _)) if holds < DOUBT => Verdict::Holds,
+            Ok((_, _, fails)) if fails < DOUBT => Verdict::DoesNotHold,
+            _ => Verdict::Undecided,
         };
+        let doubt = said.as_ref().ok().map(|(_, holds, fails)| holds.min(*fails));
+        let measured = said.map_or_else(|missing| missing, |(measured, ..)| measured);
         Finding { claim, sparsity, measured, verdict, doubt, stands: false, confirmed: false }
     }
 }

@@ -159,12 +159,16 @@ fn region_grows(study: &StudyResults, sparsity: f64) -> Said {
 fn known<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clone) -> Result<(), String> {
     let mut numbers = cells.clone().map(|cell| cell.trials.len());
     let first = numbers.next();
-    match has_trials(&study.results) {
-        false => Err("the trials are not known".to_owned()),
-        _ if numbers.any(|number| Some(number) != first) => Err("cells of several numbers of trials".to_owned()),
-        _ if cells.clone().any(|cell| study.hides_others(cell)) => Err("the race ended at K*".to_owned()),
-        _ => Ok(()),
+    if !has_trials(&study.results) {
+        return Err("the trials are not known".to_owned());
     }
+    if numbers.any(|number| Some(number) != first) {
+        return Err("cells of several numbers of trials".to_owned());
+    }
+    if cells.clone().any(|cell| study.hides_others(cell)) {
+        return Err("the race ended at K*".to_owned());
+    }
+    Ok(())
 }
 
 /// The trials of a cell that reached the goal within a race's factor times K*. Trials that reached it later, up to the race's next

@@ -6,8 +6,13 @@ use crate::analysis::statistics::{Budget, budgets, least_errors};
 use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, digits};
 
-/// A batch size, the least validation error within a budget, as a fraction, and whether that is exact; else it is an upper bound.
-type Point = (f64, f64, bool);
+/// The error of a cell within a budget.
+struct Point {
+    batch_size: f64,
+    /// The least validation error within the budget, as a fraction; where `is_exact` is false, an upper bound of this error.
+    error: f64,
+    is_exact: bool,
+}
 
 /// A budget, and the points of each sparsity.
 type Within = (Budget, Vec<(f64, Vec<Point>)>);
@@ -18,7 +23,7 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
     let examples = f64::from(study.results.workload.validation_examples.max(1));
     let point = |budget: Budget, size: u32, sparsity: f64| {
         let found = least_errors(study, grid.cell(size, sparsity)?, budget.steps(size))?;
-        Some((batch(size), f64::from(found.high?) / examples, found.exact().is_some()))
+        Some(Point { batch_size: batch(size), error: f64::from(found.high?) / examples, is_exact: found.exact().is_some() })
     };
     let within = |budget: Budget| {
         let curve = |&sparsity: &f64| (sparsity, grid.batch_sizes.iter().filter_map(|&size| point(budget, size, sparsity)).collect());
@@ -27,23 +32,23 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
     let shown: Vec<Within> = budgets(study).into_iter().map(within).collect();
     let points = || shown.iter().flat_map(|(_, curves)| curves).flat_map(|(_, points)| points);
     // At one batch size there is nothing to compare.
-    if 4 * points().filter(|point| point.2).count() < points().count().max(1) || grid.batch_sizes.len() < 2 {
+    if 4 * points().filter(|point| point.is_exact).count() < points().count().max(1) || grid.batch_sizes.len() < 2 {
         return None;
     }
     let x = batch_axis(&grid.batch_sizes);
-    let y = Axis::around(Scale::Log10, "Best validation error", points().map(|point| point.1.max(1.0 / examples)), (0.01, 1.0));
+    let y = Axis::around(Scale::Log10, "Best validation error", points().map(|point| point.error.max(1.0 / examples)), (0.01, 1.0));
     let panel = |(budget, curves): &Within| {
         let layers = curves.iter().flat_map(|(sparsity, points)| {
             let Series { colour, marker } = Series::of_sparsity(*sparsity);
             let dots = |is_exact: bool| {
                 let at_most = if is_exact { "" } else { "at most " };
-                let dot = |&(size, error, _): &Point| Dot {
-                    at: (size, error),
-                    words: format!("{}: error {at_most}{}", name(size, *sparsity), digits(error, 3)),
+                let dot = |&Point { batch_size, error, .. }: &Point| Dot {
+                    at: (batch_size, error),
+                    words: format!("{}: error {at_most}{}", name(batch_size, *sparsity), digits(error, 3)),
                 };
-                points.iter().filter(|point| point.2 == is_exact).map(dot).collect::<Vec<_>>()
+                points.iter().filter(|point| point.is_exact == is_exact).map(dot).collect::<Vec<_>>()
             };
-            let line: Curve = points.iter().map(|&(size, error, is_exact)| (size, if is_exact { error } else { f64::NAN })).collect();
+            let line: Curve = points.iter().map(|point| (point.batch_size, if point.is_exact { point.error } else { f64::NAN })).collect();
             [
                 Element::Line(Stroke::Solid, colour, line),
                 Element::Hollow(marker, colour, dots(false)),
@@ -57,7 +62,7 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
     let in_steps = shown.iter().filter(|(budget, _)| matches!(budget, Budget::Steps(_))).count();
     let columns = if 2 * in_steps == shown.len() { in_steps } else { 3 };
     let mut legend: Vec<Entry> = grid.sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).collect();
-    if points().any(|point| !point.2) {
+    if points().any(|point| !point.is_exact) {
         legend.push(Entry::point("at most", GREY, Marker::Ring));
     }
     Some(Figure {

@@ -240,9 +240,9 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let file = file(section);
     let configured = study.configuration.as_ref().ok();
     let asked = configured.filter(|study| study.confirm.is_some());
-    let as_asked = configured.and_then(|study| study.confirm.as_ref());
-    let limit = as_asked.map_or(1.0, |confirm| confirm.limit);
-    let (points, seeds) = as_asked.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
+    let confirmed_as = configured.and_then(|study| study.confirm.as_ref());
+    let limit = confirmed_as.map_or(1.0, |confirm| confirm.limit);
+    let (points, seeds) = confirmed_as.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
     // A study that is measured again, or grows, is confirmed too.
     let whole: f64 = core_hours(study).iter().sum();
     // `slower` is confirmed steps over K* in the geometric mean; a cell's luck is K* over its confirmed steps.

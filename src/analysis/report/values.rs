@@ -22,11 +22,13 @@ pub fn values(chart: &Chart) -> Table {
             let name = |colour, stroke, marker| series(&chart.legend, colour, stroke, marker);
             match layer {
                 Element::Line(stroke, colour, points) => {
-                    points.iter().for_each(|&point| row(name(*colour, Some(*stroke), None), "line", at(point), ""));
+                    let name = name(*colour, Some(*stroke), None);
+                    points.iter().for_each(|&point| row(name, "line", at(point), ""));
                 }
                 Element::Paths(stroke, colour, paths) => {
+                    let name = name(*colour, Some(*stroke), None);
                     for path in paths {
-                        path.points.iter().for_each(|&point| row(name(*colour, Some(*stroke), None), "line", at(point), &path.words));
+                        path.points.iter().for_each(|&point| row(name, "line", at(point), &path.words));
                     }
                 }
                 Element::Points(marker, colour, dots) | Element::Hollow(marker, colour, dots) => {
@@ -35,11 +37,13 @@ pub fn values(chart: &Chart) -> Table {
                         (Element::Hollow(..), _) => "bound",
                         _ => "point",
                     };
-                    dots.iter().for_each(|dot| row(name(*colour, None, Some(*marker)), drawn, at(dot.at), &dot.words));
+                    let name = name(*colour, None, Some(*marker));
+                    dots.iter().for_each(|dot| row(name, drawn, at(dot.at), &dot.words));
                 }
                 Element::Band(colour, edges) | Element::Bars(colour, edges) => {
                     let drawn = if matches!(layer, Element::Band(..)) { "interval" } else { "bar" };
-                    edges.iter().for_each(|&(x, low, high)| row(name(*colour, None, None), drawn, [x, f64::NAN, low, high], ""));
+                    let name = name(*colour, None, None);
+                    edges.iter().for_each(|&(x, low, high)| row(name, drawn, [x, f64::NAN, low, high], ""));
                 }
                 Element::Tiles(tiles) => {
                     tiles.iter().for_each(|tile| row(name(tile.colour, None, Some(Marker::Square)), "tile", at(tile.at), &tile.words));

@@ -90,20 +90,36 @@ pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
     study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
 }
 
-/// The points of a cell's confirmations that were not dropped as slower ones, and the confirmations of each by seed: of the seeds that all of them
-/// have.
-fn by_point(cell: &Cell) -> (Vec<u32>, Vec<Vec<&Confirmation>>) {
-    let all = cell.confirmed_points();
-    let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
-    let limit = limit(cell);
-    let steps = |one: &Confirmation| one.run.steps.filter(|&steps| steps <= limit).map_or(f64::INFINITY, f64::from);
-    let steps: Vec<Vec<f64>> = all.iter().map(|point| of_point(point).into_values().map(steps).collect()).collect();
-    let points: Vec<u32> = in_play(&steps, limit.into()).into_iter().map(|place| all[place]).collect();
-    let by_number: Vec<BTreeMap<u32, &Confirmation>> = points.iter().map(of_point).collect();
-    let is_shared = |number: &u32| by_number.iter().all(|point| point.contains_key(number));
-    let confirmations =
-        by_number.iter().map(|point| point.iter().filter(|(number, _)| is_shared(number)).map(|(_, &one)| one).collect()).collect();
-    (points, confirmations)
+/// The confirmations by which a cell is measured: of the points that were not dropped as slower ones.
+pub(super) struct InPlay<'c> {
+    /// The points.
+    points: Vec<u32>,
+    /// The confirmations of each point by seed: of the seeds that all of the points have.
+    confirmations: Vec<Vec<&'c Confirmation>>,
+    /// The steps at which a training was given up.
+    limit: u32,
+}
+
+impl<'c> InPlay<'c> {
+    pub(super) fn of(cell: &'c Cell) -> InPlay<'c> {
+        let (all, limit) = (cell.confirmed_points(), limit(cell));
+        let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
+        let by_number: Vec<BTreeMap<u32, &Confirmation>> = all.iter().map(of_point).collect();
+        let steps: Vec<Vec<f64>> = by_number.iter().map(|point| point.values().map(|one| one.steps_within(limit)).collect()).collect();
+        let places = in_play(&steps, limit.into());
+        let is_shared = |number: &u32| places.iter().all(|&place| by_number[place].contains_key(number));
+        let of_place = |&place: &usize| by_number[place].iter().filter(|(number, _)| is_shared(number)).map(|(_, &one)| one).collect();
+        InPlay { points: places.iter().map(|&place| all[place]).collect(), confirmations: places.iter().map(of_place).collect(), limit }
+    }
+
+    /// The trainings of each point, by seed, to the limit.
+    pub(super) fn trainings(&self) -> Vec<Vec<Reached>> {
+        let reached = |one: &&Confirmation| {
+            let (above, steps) = one.reached().filter(|&(_, steps)| steps <= self.limit)?;
+            Some((f64::from(above), f64::from(steps)))
+        };
+        self.confirmations.iter().map(|point| point.iter().map(reached).collect()).collect()
+    }
 }
 
 /// The steps at which a cell's trainings were given up: the least, where some were given up at a limit that is higher now. Where none was, the steps
@@ -114,20 +130,10 @@ fn limit(cell: &Cell) -> u32 {
     given_up.or_else(|| runs().filter_map(|run| run.steps).max()).unwrap_or(1)
 }
 
-/// The trainings of each point of a cell's confirmations, by seed, to the cell's limit.
-pub(super) fn trainings(cell: &Cell) -> Vec<Vec<Reached>> {
-    let limit = limit(cell);
-    let reached = |one: &&Confirmation| {
-        let (above, steps) = one.reached().filter(|&(_, steps)| steps <= limit)?;
-        Some((f64::from(above), f64::from(steps)))
-    };
-    by_point(cell).1.iter().map(|point| point.iter().map(reached).collect()).collect()
-}
-
 /// The errors of each seed at its evaluations, every so many steps, by the point that the other half of the seeds chose. None where an evaluation
 /// did not see the whole validation set, or a training ended at its goal.
-fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64>>, u32)> {
-    let chosen = crossed(&by_point(cell).1, chosen);
+fn errors(points: &[Vec<&Confirmation>], chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64>>, u32)> {
+    let chosen = crossed(points, chosen);
     let every = chosen.first()?.training.evaluate_every.max(1);
     let last = chosen.iter().map(|one| one.run.steps_run).max()?;
     let of_seed = |one: &&Confirmation| {
@@ -142,15 +148,15 @@ fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64
 }
 
 fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
-    let (points, trainings) = (by_point(cell).0, trainings(cell));
-    let confirmed = Confirmed::new(&trainings, f64::from(limit(cell)))?;
+    let in_play = InPlay::of(cell);
+    let confirmed = Confirmed::new(&in_play.trainings(), in_play.limit.into())?;
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
     let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });
     let goal = workload.goal_error * f64::from(workload.validation_examples);
-    let mean_error =
-        errors(cell, confirmed.chosen, workload.validation_examples).map(|(errors, every)| mean_error(&errors, every.into(), goal));
-    Some(ConfirmedCell { key: cell.key, points, confirmed, mean_error, luck })
+    let errors = errors(&in_play.confirmations, confirmed.chosen, workload.validation_examples);
+    let mean_error = errors.map(|(errors, every)| mean_error(&errors, every.into(), goal));
+    Some(ConfirmedCell { key: cell.key, points: in_play.points, confirmed, mean_error, luck })
 }
 
 /// The means of the cells of a sparsity that have one, by batch size.

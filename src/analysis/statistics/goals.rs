@@ -4,7 +4,7 @@
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, Status, Trial};
 
-/// What is known of a number of a cell: of its steps-to-result at a goal, or of its errors within a budget.
+/// Bounds of a number of a cell: of its steps-to-result at a goal, or of its errors within a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// At least so many. None, of steps: no trial can have reached the goal within the step budget.

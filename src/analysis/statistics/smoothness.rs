@@ -149,11 +149,11 @@ impl Surface<Estimate> {
     }
 }
 
-/// What was measured of a cell with means along the training, or with medians: which, the surface, and that over the dense one's.
+/// A cell's surface with means along the training, or with medians: which of the two, the surface, and its ratio to the dense network's.
 pub type Measured<'a> = (&'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
 
 impl Smooth {
-    /// What was measured with means, and with medians.
+    /// The surface with means along the training, and with medians.
     pub fn both(&self) -> [Measured<'_>; 2] {
         let over = |along: Along| self.over_dense.map(|both| both[along as usize]);
         Along::ALL.map(|along| (self, along, self.along[along as usize], over(along)))

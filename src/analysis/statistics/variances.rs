@@ -3,6 +3,7 @@
 //! Seeds that draw weights and order anew move both at once. A file of the same study confirmed with `confirm.vary = ["order"]`, and another one with
 //! `["weights"]`, tell the two apart.
 
+use super::confirmations::InPlay;
 use super::confirmed::Reached;
 use crate::analysis::studies::StudyResults;
 use crate::readable::called;
@@ -48,7 +49,7 @@ impl Variances {
 }
 
 called! {
-    /// What fresh seeds drew anew.
+    /// The random numbers that fresh seeds drew anew.
     Fresh {
         /// Initial weights, their mask, and the order of the examples.
         Both = "weights and order",
@@ -99,7 +100,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Scatter> {
 
 fn of_cell(cell: &Cell) -> Option<Scatter> {
     let fresh = Fresh::of(cell.confirmations.first()?.training.seeds);
-    let trainings = super::confirmations::trainings(cell);
+    let trainings = InPlay::of(cell).trainings();
     let seeds = trainings.iter().map(Vec::len).min()?;
     Some(Scatter { key: cell.key, fresh, points: trainings.len(), seeds, variances: Variances::new(&trainings)? })
 }

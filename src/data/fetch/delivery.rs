@@ -129,7 +129,7 @@ impl Delivery<'_> {
 
     /// A nameless file in the target folder, removed unless it is given a name.
     fn part(&self) -> Result<NamedTempFile, String> {
-        // What the user's umask makes of the permissions, as for any file.
+        // The user's umask takes from these permissions, as from those of any file.
         let permissions = PermissionsExt::from_mode(0o666);
         let part = tempfile::Builder::new().prefix(PART_PREFIX).permissions(permissions).tempfile_in(self.target);
         part.map_err(|error| format!("{} cannot be written: {error}", self.target.display()))

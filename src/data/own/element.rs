@@ -93,7 +93,7 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -size } else { size }
 }
 
-/// What to do with values of another type, `found`: the rest of a sentence.
+/// Advice about values of another type, `found`: the rest of a sentence.
 pub(super) fn refused(found: &str) -> String {
     format!(
         "expected numbers (bool, int8 to uint64, float16 to float64), found {found}; save x.astype(\"float32\") of images, \

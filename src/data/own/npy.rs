@@ -35,7 +35,7 @@ pub(super) fn element(kind: &str) -> Option<(Element, bool)> {
     Some((Element::of_code(code)?, order == ">")).filter(|_| ["<", ">", "|"].contains(&order))
 }
 
-/// What to do with values of a type that NumPy writes as `kind`.
+/// Advice about values of a type that NumPy writes as `kind`: the rest of a sentence.
 pub(super) fn refused(kind: &str) -> String {
     let letters: String = kind.chars().filter(|letter| !letter.is_control()).take(20).collect();
     super::element::refused(&format!("\"{letters}\""))

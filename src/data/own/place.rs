@@ -65,7 +65,7 @@ impl ArrayPlace {
 
     /// The error that says `problem` of the array.
     pub fn error(&self, problem: String) -> Error {
-        let problem = self.name().map_or_else(|| problem.clone(), |name| format!("{name}: {problem}"));
+        let problem = if let Some(name) = self.name() { format!("{name}: {problem}") } else { problem };
         Error::Data { path: self.file.clone(), problem }
     }
 
@@ -74,7 +74,7 @@ impl ArrayPlace {
         self.with_values(|header, _| Ok(header)).map_err(|problem| self.error(problem))
     }
 
-    /// What the header of images says, their number, and the extents of one.
+    /// The header of images, their number, and the extents of one image.
     pub fn image_header(&self, layout: Option<DataLayout>) -> Result<(Header, usize, ImageShape)> {
         let header = self.header()?;
         let (count, shape) = header.images(layout).map_err(|problem| self.error(problem))?;
