@@ -117,7 +117,7 @@ fn vote(interrupt: Option<Interrupt>, group: &dyn Communicator) -> Result<()> {
     if group.all_gather_words(&[interrupt().into()]).contains(&1) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// What a lane begins with.
+/// A lane's seed, weights, mask, optimizer and state at its start.
 #[derive(Debug, Clone)]
 pub struct LaneStart {
     /// The seed of its data order.

@@ -40,7 +40,7 @@ pub mod floats {
         serializer.serialize_bytes(&bytes)
     }
 
-    /// What [`serialize`] wrote.
+    /// Reads floats that [`serialize`] wrote.
     ///
     /// # Errors
     /// The deserializer's, or that the bytes are no multiple of four.

@@ -1,4 +1,4 @@
-//! What a back end trains, and what it refuses because it is of another network or of no example: the kernels rely on these checks.
+//! A back end's task, and refusals of what belongs to another network or of no example: the kernels rely on these checks.
 
 use std::ops::Range;
 use std::sync::Arc;

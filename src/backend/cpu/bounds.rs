@@ -1,5 +1,5 @@
-//! What kernels make sure of before they use addresses: once for a group of rows or for an image, never for a position. A caller that is wrong
-//! about a shape so meets a panic.
+//! Checks that kernels make before they use addresses: once for a group of rows or for an image, never for a position. A caller that is wrong about a
+//! shape so meets a panic.
 //!
 //! Kernels multiply a layer's extents, and products that wrap would pass these checks. [`check`](super::check) bounds maps and parameters of every
 //! network by 2³² before a [`Physical`](super::physical::Physical) of it can be made, so that no product of a physical network's extents wraps in

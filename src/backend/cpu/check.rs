@@ -1,4 +1,4 @@
-//! What kernels rely on in a network: every layer reads what was written before it and lies in its map, and writes maps of its own.
+//! Conditions of a network that kernels rely on: every layer reads what was written before it and lies in its map, and writes maps of its own.
 
 use super::dense::is_narrow;
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot};
@@ -71,7 +71,7 @@ enum Writer {
     Stream(usize),
 }
 
-/// What the layers so far have written.
+/// State of the check of a network: the writers of maps so far, and the parameters counted.
 struct Check<'a> {
     network: &'a Network,
     index: usize,

@@ -27,7 +27,7 @@ pub struct Lane {
     pub(super) mask: Mask,
     /// The mask of the logical network, where that is another one.
     logical: Option<Mask>,
-    /// What the mask leaves to be computed.
+    /// Kernels of each layer, which compute what the mask leaves.
     pub(super) plan: Arc<Plan>,
     pub(super) sampler: Sampler,
     rule: Rule,
@@ -212,7 +212,7 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// What a step changes of the kept parameters; empty where the optimizer has no such numbers.
+/// The numbers of the kept parameters that a step changes; empty where the optimizer has no such numbers.
 struct State<'a> {
     weights: &'a mut [f32],
     velocity: &'a mut [f32],

@@ -6,7 +6,7 @@ use crate::comm::{Exchanged, Leaves};
 use crate::network::Network;
 use crate::settings::Convolutions;
 
-/// What a rank trains at once.
+/// Lanes that a rank trains at once, by the numbers that their memory depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Wave {
     /// Examples of a batch.

@@ -1,4 +1,4 @@
-//! What a lane's mask leaves to be computed, found once for the lane: a mask never changes.
+//! Plans: what a lane's mask leaves to be computed, found once for the lane, because a mask never changes.
 //!
 //! Which kernels a layer gets follows from the configuration and the mask alone (`layer/mod.rs`), so that a study's bits do not depend on where it
 //! ran. A pruned layer leaves out products with removed weights. A pruned layer with a pool adds up the other products in the order of the unpruned
@@ -21,7 +21,7 @@ const FIXED_WORK: f64 = 0.7e6;
 /// Plans that were made.
 static PLANS: AtomicU64 = AtomicU64::new(0);
 
-/// What is computed of each layer, and where its gradient stands.
+/// The kernels of each layer, and where its gradient stands.
 ///
 /// The gradient of a leaf, and sums of them, hold nothing but what the kernels add to, in their order: zeroing and adding them costs as
 /// little as they hold.

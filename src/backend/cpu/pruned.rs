@@ -1,4 +1,4 @@
-//! What a mask leaves of a convolution: single weights (taps) for forward passes, blocks of weights for gradients.
+//! Kept weights of a convolution: single weights (taps) for forward passes, blocks of weights for gradients.
 
 use crate::network::{Convolution, Network};
 

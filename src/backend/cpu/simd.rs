@@ -76,7 +76,7 @@ pub(super) trait Kernel {
     fn run<S: Simd>(self) -> Self::Output;
 }
 
-/// What [`Simd::largest`] says where nothing is above zero.
+/// Choice of [`Simd::largest`] where none of the four is above zero.
 pub(super) const DEAD: u8 = 4;
 
 /// AVX-512.

@@ -79,7 +79,7 @@ unsafe fn phases_of_one<S: Simd>(layer: &Convolution, input: &[f32], phases: &mu
         let to = &mut phases[place * windows..][..windows + SLACK];
         assert!(from.len() >= (high - 1) * columns + wide + SLACK);
         for py in 0..high {
-            // What a vector writes beyond its row, the next row writes again.
+            // Floats that a vector writes beyond its row are written again by the next row.
             for px in (0..wide).step_by(S::WIDTH) {
                 // SAFETY: a row begins within `windows` floats of `to` and within what the assert says that `from` has; a vector that begins in a
                 // row ends at most SLACK floats behind it, which both have.

@@ -138,7 +138,7 @@ pub(super) struct Positions {
     pub d_stride: usize,
 }
 
-/// What chains of sums begin with.
+/// First value of a chain of sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start<'a> {
     /// The sum that the memory of the result holds: the chain of additions goes on from there.

@@ -105,7 +105,7 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// What a file begins with: a sum of its name and its code, so that neither a damaged file is loaded, which a driver might take all the same, nor one
+/// First bytes of a file: a sum of its name and its code, so that neither a damaged file is loaded, which a driver might take all the same, nor one
 /// that got the name of another.
 fn seal(name: &str, code: &[u8]) -> String {
     hexadecimal(&[name.as_bytes(), b"\n", code].concat())

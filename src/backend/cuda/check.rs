@@ -1,4 +1,4 @@
-//! What the driver refuses, in words.
+//! Errors of the driver, in words.
 
 use cudarc::driver::DriverError;
 

@@ -15,7 +15,7 @@ use crate::Result;
 use crate::comm::{Communicator, Exchanged, Rows, add};
 use crate::settings::Reduction;
 
-/// What carries gradients between the ranks of a group.
+/// The library that carries gradients between the ranks of a group.
 enum Transport {
     /// Between GPUs, in the stream.
     Nccl(Nccl),
@@ -34,7 +34,7 @@ pub(super) struct Exchange {
     received: Option<CudaSlice<f32>>,
 }
 
-/// What the update adds up: where, which parts, and how far they are from each other.
+/// Partial sums that the update adds up: where they begin, which parts they are, and how many floats lie from one lane or part to the next.
 pub(super) struct PartialSums<'a> {
     pub from: ConstPointer<'a, f32>,
     pub parts: Parts,

@@ -71,7 +71,7 @@ pub(super) struct Gpu {
     pub arithmetic: Arithmetic,
     /// How long a wait for the GPU may last; 0: for ever.
     pub deadline: Duration,
-    /// What memory comes from, where the driver has pools.
+    /// The driver's pool that memory comes from, where the driver has pools.
     pool: Option<CUmemoryPool>,
     /// Pinned host memory that downloads pass through.
     landing: RefCell<PinnedHostSlice<u8>>,

@@ -21,7 +21,7 @@ pub struct Description {
     pub capability: (i32, i32),
     /// Memory, in bytes.
     pub memory: u64,
-    /// What tells it from every other GPU.
+    /// UUID, by which a GPU differs from every other one.
     pub uuid: [u8; 16],
 }
 

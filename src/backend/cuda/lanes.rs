@@ -18,7 +18,7 @@ use crate::pruning::Mask;
 pub struct CudaLanes {
     /// Network and training set of the lanes.
     pub(super) task: Task,
-    /// What the host knows of each lane.
+    /// Each lane as the host knows it.
     pub(super) known: Vec<HostLane>,
     /// Floats of a lane's parameters, and of a gradient with its loss: a multiple of 32.
     pub(super) pitch: usize,
@@ -52,7 +52,7 @@ pub struct CudaLanes {
 /// Steps whose learning rates go to the device together.
 pub(super) const STEPS_AT_ONCE: usize = 64;
 
-/// What a recorded step is good for: anything else needs another.
+/// Key of a recorded step: only a step with an equal key can replay the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GraphKey {
     /// The back end that recorded it.
@@ -87,7 +87,7 @@ impl CudaLanes {
         let (mut velocities, mut squares, mut averages) = (zeros(numbers > 0), zeros(numbers > 1), zeros(averaging > 0));
         for (place, start) in starts.into_iter().enumerate() {
             let LaneStart { seed, weights: own, mask, rule, state } = start;
-            // What a lane has none of stays zero.
+            // Numbers that a lane's state lacks stay zero.
             let put = |to: &mut Vec<f32>, values: &[f32]| {
                 if !to.is_empty() {
                     to[place * pitch..][..values.len()].copy_from_slice(values);
@@ -194,7 +194,7 @@ impl CudaLanes {
         let mut known = std::mem::take(&mut self.known);
         known.retain(|_| keep.next().is_none_or(|&keep| keep));
         *self = CudaLanes::with(gpu, self.task.clone(), known, weights, beside)?;
-        // What the kernels above read is freed in the order of the stream, after them.
+        // Memory that the kernels above read is freed in the order of the stream, after them.
         Ok(())
     }
 

@@ -101,7 +101,7 @@ impl Library {
         }
     }
 
-    /// What completes "expected …, found none; ".
+    /// Ways to get the library: they complete "expected …, found none; ".
     fn remedy(self) -> &'static str {
         match self {
             Library::Driver => "install NVIDIA's driver (nvidia-smi must work), start a container with its GPUs, or use --device cpu",
@@ -182,7 +182,7 @@ impl Handle {
         (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
     }
 
-    /// What the function of that name writes, where it returns 0.
+    /// The number that the function of that name writes, where it returns 0.
     ///
     /// # Safety
     /// The function must be `int name(int *)`.
@@ -318,7 +318,7 @@ fn places(library: Library) -> Vec<String> {
     folders.iter().flat_map(|folder| files(folder, &name)).filter_map(|file| file.into_os_string().into_string().ok()).collect()
 }
 
-/// What a folder has whose name begins like this, last names first; nothing where there is no such folder.
+/// Files of a folder whose names begin like this, last names first; none where there is no such folder.
 fn files(folder: &Path, begin: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<PathBuf> =

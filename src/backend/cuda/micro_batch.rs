@@ -30,7 +30,7 @@ pub(super) struct MicroBatch<'a> {
     pub output: Output<'a>,
 }
 
-/// What is computed of the images, and where it goes for the first lane and group.
+/// Numbers that are computed of the images, and their address for the first lane and group.
 #[derive(Clone, Copy)]
 pub(super) enum Output<'a> {
     /// `[lane][place][pitch]`: gradients and losses summed over each group.

@@ -18,7 +18,7 @@ use crate::comm::Communicator;
 use crate::data::Dataset;
 use crate::network::{Layer, Network};
 
-/// What sends lanes' images through a network.
+/// Sends lanes' images through a network: the GPU, its kernels, the network and the data set.
 pub(super) struct Model<'a> {
     pub cuda: &'a Cuda,
     pub kernels: Rc<Kernels>,

@@ -280,7 +280,7 @@ fn explain(doing: &str, code: ncclResult_t, communicator: Option<ncclComm_t>) ->
     )
 }
 
-/// What `work` returns, unless that takes longer than `limit` (0: for ever); then its thread is left behind.
+/// Returns the result of `work`, or none where that takes longer than `limit` (0: for ever); then its thread is left behind.
 fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (send, receive) = mpsc::channel();
     std::thread::Builder::new().name("nccl".into()).spawn(move || send.send(work())).ok()?;

@@ -82,7 +82,7 @@ pub fn compile_ahead(network: &Network, arithmetic: Arithmetic, capability: (i32
     Ok(wanted.file)
 }
 
-/// What is asked of NVRTC, and the name of its answer in the cache.
+/// A request to NVRTC, and the name of its answer in the cache.
 struct Wanted {
     capability: (i32, i32),
     source: String,
@@ -126,7 +126,7 @@ fn version() -> (i32, i32) {
     (major, minor)
 }
 
-/// What NVRTC compiles for: an architecture as a number, 90 for compute capability 9.0.
+/// Architecture that NVRTC compiles for, as a number: 90 for compute capability 9.0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Target {
     /// The GPU's own: machine code, which needs no compiler of the driver.

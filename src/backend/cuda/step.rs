@@ -26,7 +26,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 /// Steppers that were made.
 static STEPPERS: AtomicU64 = AtomicU64::new(0);
 
-/// What the steps of a back end share.
+/// State that all steps of a back end share.
 pub(super) struct Stepper {
     /// Tells back ends apart: a recorded step has the addresses of one's clock, gradients and data set.
     id: u64,

@@ -1,10 +1,10 @@
-//! What the reference computes with: floats of two widths, and either of them with its derivative along a direction.
+//! Numbers of the reference: floats of two widths, and either of them with its derivative along a direction.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 /// A number that the reference computes with.
 pub trait Number: Copy + From<f32> + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
-    /// What comparisons look at: the number itself, without a derivative; exact.
+    /// The number itself, without a derivative, for comparisons; exact.
     fn value(self) -> f64;
 
     /// eˣ, by libm, which gives the same bits on every machine.

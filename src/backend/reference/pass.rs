@@ -9,7 +9,7 @@ use crate::network::{
 pub(super) struct Pass<'a, T> {
     network: &'a Network,
     weights: &'a [T],
-    /// What the loss divides logits by.
+    /// Temperature of the loss: logits are divided by it.
     temperature: f32,
     /// Whether group normalisations normalise; else they scale and shift alone.
     pub normalises: bool,
@@ -127,7 +127,7 @@ fn normalised<T: Number>(layer: &GroupNorm, values: &[T]) -> (Vec<T>, Vec<T>) {
     (centred.into_iter().enumerate().map(|(place, value)| value * factors[group(layer, place)]).collect(), factors)
 }
 
-/// What a residual block whose input has the shape `from` adds to its output of shape `to`; see [`Epilogue::Stream`].
+/// The shortcut of a residual block whose input has the shape `from`: values to add to its output of shape `to`; see [`Epilogue::Stream`].
 fn shortcut<T: Number>(from: Map, stream: &[T], to: Map) -> Vec<T> {
     if from == to {
         return stream.to_vec();

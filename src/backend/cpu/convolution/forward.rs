@@ -33,7 +33,7 @@ pub(in super::super) unsafe fn forward_rows<S: Simd>(
     S::call(unsafe { ForwardRows::new(layer, tiles, live, input, weights, bias, first, sums, points) })
 }
 
-/// What [`forward_rows`] computes from.
+/// Arguments of [`forward_rows`], as a kernel.
 pub(in super::super) struct ForwardRows<'a> {
     layer: &'a Convolution,
     tiles: Option<Tiles>,

@@ -1,4 +1,4 @@
-//! What follows from a convolution's shape alone: its groups of rows, and the convolution that is its data gradient.
+//! Consequences of a convolution's shape alone: its groups of rows, and the convolution that is its data gradient.
 
 use super::super::winograd::Tiles;
 use crate::network::{Convolution, Map};

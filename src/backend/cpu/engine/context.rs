@@ -22,7 +22,7 @@ use crate::network::Network;
 use crate::pruning::Mask;
 use crate::settings::Convolutions;
 
-/// What every thread reads.
+/// Data that every thread reads: the network, its plans, the data set.
 pub(super) struct Context<'a> {
     /// The study's network, and how many examples it trains on.
     pub task: Task,
@@ -42,7 +42,7 @@ pub(super) struct Context<'a> {
     pub interrupt: Option<Interrupt>,
 }
 
-/// What one thread works with.
+/// Buffers of one thread.
 pub(super) struct Seat {
     pub worker: Worker,
     /// For products with the Hessian; none before the first.
@@ -53,7 +53,7 @@ pub(super) struct Seat {
 }
 
 impl<'a> Context<'a> {
-    /// What threads need for a network on a dataset.
+    /// The context of a network on a data set.
     pub(super) fn new(logical: Arc<Network>, dataset: &'a Dataset, unit: VectorUnit, convolutions: Convolutions) -> Context<'a> {
         let physical = Physical::new(&logical);
         let network = physical.network().clone();

@@ -1,22 +1,22 @@
-//! What a thread is asked to sum: whose derivative, at which weights, over which examples.
+//! Sums that a thread is asked for: whose derivative, at which weights, over which examples.
 
 use crate::backend::cpu::lane::Lane;
 use crate::backend::cpu::plan::Plan;
 use crate::data::Sampler;
 use crate::pruning::Mask;
 
-/// Whose derivative to compute, on which examples.
+/// A thread's job: the derivative to compute, and the examples.
 pub(super) struct Job<'a> {
     pub weights: &'a [f32],
     pub plan: &'a Plan,
     pub mask: &'a Mask,
     pub selection: Selection<'a>,
-    /// What the loss divides logits by.
+    /// Temperature of the loss: logits are divided by it.
     pub temperature: f32,
     pub derivative: Derivative<'a>,
 }
 
-/// What is summed over examples.
+/// The derivative that is summed over examples.
 #[derive(Clone, Copy)]
 pub(super) enum Derivative<'a> {
     /// The gradient, in a leaf laid out as the plan says.

@@ -1,4 +1,4 @@
-//! What a thread computes in besides maps: buffers of each layer, and those that layers share.
+//! Buffers of a thread besides its maps: those of each layer, and those that layers share.
 
 use super::super::floats::Floats;
 use super::super::pooled::{Event, Events};
@@ -31,12 +31,12 @@ pub(in super::super) struct Scratch {
     pub points: Points,
     /// One image's bordered input gradient; of a fully connected layer all images'.
     pub input_gradient: Floats,
-    /// What the windows of a pooled layer's image read, and the events of its gradient.
+    /// Patches of a pooled layer's image, which its windows read, and the events of its gradient.
     pub patches: Floats,
     pub events: Events,
     /// `[number][channel]` of a normalised image.
     pub channels: Floats,
-    /// What a pruned pooled layer's forward pass reads and makes.
+    /// Inputs and outputs of a pruned layer's forward pass, channel by channel.
     pub phases: Floats,
     pub planar: Floats,
     /// Weights on their way into [`Buffers::backward`].

@@ -82,7 +82,7 @@ pub(in super::super) trait CpuLayer: Passes + Send + Sync {
     }
 }
 
-/// What computes a layer.
+/// Forward and backward passes of a layer.
 pub(in super::super) trait Passes {
     /// Lays the layer's weights out for the forward pass, and for the data gradient if `backward`.
     fn prepare(&self, _place: &Place, _space: &mut Workspace, _weights: &[f32], _backward: bool) {}
@@ -95,7 +95,7 @@ pub(in super::super) trait Passes {
     fn backward(&self, place: &Place, pass: &mut Pass);
 }
 
-/// What computes a layer, compiled for each vector unit. Every method is `#[inline(always)]`.
+/// Passes of a layer, compiled for each vector unit. Every method is `#[inline(always)]`.
 pub(super) trait Vectorised {
     fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool);
     fn forward<S: Simd>(&self, place: &Place, pass: &mut Pass);
@@ -129,7 +129,7 @@ pub(in super::super) trait DenseLayer {
     fn send(&self, place: &Place, pass: &mut Pass);
 }
 
-/// What computes a fully connected layer, compiled for each vector unit. Every method is `#[inline(always)]`.
+/// Passes of a fully connected layer, compiled for each vector unit. Every method is `#[inline(always)]`.
 pub(super) trait VectorisedDense {
     fn leaf_gradient<S: Simd>(&self, place: &Place, pass: &mut Pass, images: Range<usize>);
     fn weight_gradient<S: Simd>(&self, _place: &Place, _pass: &mut Pass, _start: Start) {}

@@ -51,8 +51,8 @@ pub(super) fn layers(network: &Network, kept: Option<&[bool]>, pruned: bool, con
     (0..network.layers.len()).map(plan).collect()
 }
 
-/// What computes the layer at `index`, between so many pairs of live channels, where `kept` flags the parameters that kernels are to make use of, and
-/// `flags` those that may be other than zero.
+/// Chooses the kernels of the layer at `index`, between so many pairs of live channels, where `kept` flags the parameters that kernels are to make
+/// use of, and `flags` those that may be other than zero.
 fn choose(
     network: &Network,
     index: usize,

@@ -1,4 +1,4 @@
-//! What a thread computes in, and one pass over the images in it.
+//! A thread's workspace, and one pass over the images in it.
 
 use std::sync::Arc;
 

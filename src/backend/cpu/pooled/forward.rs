@@ -28,7 +28,7 @@ pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
     assert!(weights.len() == layer.weight_count() && bias.len() == channels);
     assert_pool::<S>(layer, map, pooled, choice);
     assert_reads(layer, input.len(), 0, layer.output.height);
-    // What `pack` put side by side; narrower vectors leave too few registers for two of them.
+    // A block has the channels that `pack` put side by side. Narrower vectors leave too few registers for two vectors at a time.
     let block = block::<S>(channels);
     let two = S::WIDTH == 16 && block == 2 * S::WIDTH;
     // SAFETY: all that the layer reads lies in `input` (`assert_reads`), weights and bias are whole, and `pooled` and a `choice` have half of the

@@ -17,7 +17,7 @@ fn worth(layer: &Convolution) -> f64 {
     }
 }
 
-/// What a pruned convolution visits.
+/// Kept weights of a pruned convolution, and the channels that it computes.
 pub(in super::super) struct KeptWeights {
     /// By output channel: offsets in the input's channels.
     pub forward: Taps,

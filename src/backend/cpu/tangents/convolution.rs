@@ -39,7 +39,7 @@ impl Tangents {
         }
     }
 
-    /// What follows the sums of some rows.
+    /// Applies the layer's epilogue to the sums of some rows, and to their derivatives.
     fn epilogue(&mut self, index: usize, layer: &Convolution, at: usize, first: usize, rows: usize) {
         let network = &self.network;
         let (width, channels, row) = (layer.output.width, layer.output.channels, layer.output.row());

@@ -44,14 +44,14 @@ pub(in crate::backend::cpu) struct Tangents {
     pub(super) prepared: Option<u64>,
 }
 
-/// What a product is of.
+/// Factors of a product with the Hessian: the weights at which it is taken, and the vector.
 #[derive(Clone, Copy)]
 pub(in crate::backend::cpu) struct Along<'a> {
     /// The parameters.
     pub weights: &'a [f32],
     /// The vector, as long.
     pub vector: &'a [f32],
-    /// What logits are divided by.
+    /// Temperature of the loss: logits are divided by it.
     pub temperature: f32,
 }
 

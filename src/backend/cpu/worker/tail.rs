@@ -18,7 +18,7 @@ pub(super) struct Tail {
     pub(super) losses: Vec<f32>,
 }
 
-/// What one leaf's images leave in the layers before, in place of the worker's own buffers.
+/// Maps, gradients, choices and labels of one leaf's images in the layers before, in place of the worker's own buffers.
 pub(super) struct Bank {
     pub(super) maps: Vec<Floats>,
     pub(super) gradients: Vec<Floats>,

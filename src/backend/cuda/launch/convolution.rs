@@ -1,4 +1,4 @@
-//! What the kernels are told of a convolution: `kernels/convolution.cu`.
+//! Structs in which the kernels get a convolution's shape: `kernels/convolution.cu`.
 
 use super::shared_structs;
 use crate::network::{Convolution, Dense, Epilogue, Map, Slot};

@@ -20,7 +20,7 @@ kernels! {
     blocks: [blocks(count as usize * c.positions() * 32), 1, lanes];
     threads: ELEMENTWISE;
 
-    /// What a convolution's forward pass does with the sums.
+    /// Epilogue of a convolution's forward pass: it turns the sums into the layer's output.
     fn convolution_tail(
         c: ConvolutionShape,
         to: OutputMap,

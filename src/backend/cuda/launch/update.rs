@@ -23,7 +23,7 @@ shared_structs! {
         pub place: [u16; MOST_PARTS],
     }
 
-    /// What a lane trains by, the same at every step.
+    /// A lane's optimizer and metaparameters, the same at every step.
     pub struct UpdateRule {
         pub momentum: f32,
         pub optimizer: i32,

@@ -33,7 +33,7 @@ pub(in crate::backend::cuda) struct Blas {
     /// A chunk's patches, and behind them its sums or their gradient.
     pub(super) scratch: CudaSlice<f32>,
     _workspace: CudaSlice<u8>,
-    /// What results say of it.
+    /// Version and precision of cuBLAS, as results name them.
     pub description: String,
 }
 
