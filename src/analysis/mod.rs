@@ -1,6 +1,6 @@
-//! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
+//! Analyses of results: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
-//! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files.
+//! The module reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files.
 //! Seven rooms, each of which imports only rooms before it in this list (`tests/architecture.rs` holds it):
 //!
 //! - `studies`: files put together to studies;

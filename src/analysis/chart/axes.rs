@@ -28,7 +28,7 @@ pub struct Axis {
     low: f64,
     high: f64,
     title: String,
-    /// What stands at 0, 1, 2 … of an axis of names.
+    /// Names at 0, 1, 2 … of an axis of names; else none.
     names: Vec<String>,
 }
 

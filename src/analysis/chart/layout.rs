@@ -23,7 +23,7 @@ const LETTER: f64 = 0.5;
 /// A line of a legend over the height of its text.
 const LINE: f64 = 1.2;
 
-/// What a chart looks like.
+/// Size, title and place of the legend of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Style {
     /// A title above, the legend at the right.

@@ -1,4 +1,4 @@
-//! What a study says of one claim, and the words for the numbers behind it.
+//! Findings of a study on one claim, and the words for the numbers behind them.
 
 use super::claim::Claim;
 use crate::analysis::statistics::{Estimate, Fit, Fitted};
@@ -130,7 +130,7 @@ pub fn by_chance<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     )
 }
 
-/// What stands beside a verdict that does not stand by Holm's rule.
+/// Words beside a verdict that does not stand by Holm's rule.
 const ALONE: &str = "(95 % alone)";
 
 impl Finding {

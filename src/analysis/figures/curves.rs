@@ -13,7 +13,7 @@ const MOST_POINTS: usize = 60;
 /// Points of a curve up to which each has a marker.
 const MOST_MARKED: usize = 32;
 
-/// What a panel shows of a cell.
+/// Elements that a panel draws of a cell.
 #[derive(Default)]
 pub(super) struct Shown {
     /// A line.

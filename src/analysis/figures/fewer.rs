@@ -1,4 +1,4 @@
-//! What fewer trials would have found (K* is a minimum over trials).
+//! Heat map of the K* that fewer trials would have found (K* is a minimum over trials).
 
 use super::figure::{Figure, Part};
 use super::heat::{Level, heat};

@@ -15,11 +15,11 @@ pub struct Figure {
     pub name: Cow<'static, str>,
     /// Heading of the figure on the page.
     pub heading: Cow<'static, str>,
-    /// What is drawn, and what to look at.
+    /// Caption: it describes the figure, and what to look at.
     pub caption: String,
-    /// The table that has what is drawn.
+    /// Name of the table that has the figure's numbers.
     pub table: &'static str,
-    /// The parts of the page whose numbers it draws, and which name it.
+    /// The parts of the page whose numbers the figure draws, and which name it.
     pub beside: &'static [Part],
     /// The panels with what they show, and the legend.
     pub chart: Chart,
@@ -118,7 +118,7 @@ pub(super) fn level(x: &Axis, at: f64) -> Element {
     Element::Line(Stroke::Dashed, GREY, vec![(left, at), (right, at)])
 }
 
-/// What is known of a cell's K*.
+/// Words for a cell's K*: the steps, and the evaluation before them, at which the goal was not reached.
 pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f64) -> String {
     let every = f64::from(study.results.workload.evaluate_every);
     move |size, steps| {
@@ -261,7 +261,7 @@ pub(super) fn linear_entry(curves: &[Curve]) -> Option<Entry> {
     curves.iter().any(long).then(|| Entry::line("linear scaling", GREY, Stroke::Dashed))
 }
 
-/// What to write in a panel that has nothing to show.
+/// Note for a panel that has nothing to show.
 pub(super) fn note(study: &StudyResults, curves: &[Curve]) -> Option<String> {
     let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
     let note = if study.results.cells.is_empty() { "No cell is finished yet" } else { "No trial has reached the goal" };

@@ -73,7 +73,7 @@ fn scale(name: Metaparameter) -> Scale {
     }
 }
 
-/// What a trial has of a metaparameter, where its axis has a place for it.
+/// A trial's value of a metaparameter, where its axis has a place for it.
 fn value(name: Metaparameter, trial: &Trial) -> Option<f64> {
     let is_shown = |value: &f64| scale(name) != Scale::ReverseLog || *value < 1.0;
     trial.metaparameters.get(name).filter(is_shown)
@@ -198,7 +198,7 @@ fn marks(study: &StudyResults, cell: &Cell, at: &dyn Fn(&Trial) -> Option<(f64, 
     order.into_iter().flat_map(|status| colours.clone().map(move |of| (status, of))).map(layer).chain([star]).collect()
 }
 
-/// What is said of a trial: how it ended and what it was trained with.
+/// Describes a trial: its end, its steps and its metaparameters.
 pub(super) fn words(cell: &Cell, trial: &Trial) -> String {
     let values = Metaparameter::ALL.iter().filter_map(|&name| {
         let value = trial.metaparameters.get(name)?;

@@ -26,7 +26,7 @@ const DEPTH: usize = 4;
 /// A sentence on a file.
 type Found<T> = std::result::Result<T, (PathBuf, String)>;
 
-/// What a trial is complete by.
+/// The rule by which a trial is complete.
 enum Goal {
     /// At most so many of so many validation examples wrong: an export of ours.
     Count(u32, u32),

@@ -1,6 +1,6 @@
 //! Studies that other programs measured, to be drawn and fitted beside our own: tables of steps-to-result, and the layout of Shallue et al.
 //!
-//! What such a study does not say is left out of the report. It has no [`Environment`], which tells it from a study of dps.
+//! The report leaves out whatever such a study does not say. Such a study has no [`Environment`], which tells it from a study of dps.
 
 mod layout;
 mod shallue;

@@ -67,7 +67,7 @@ pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
     Ok(cells)
 }
 
-/// What becomes a study of their layout: the trials of a cell, or its confirmations, which are no trials of the search.
+/// A cell's trials, or its confirmations, which are no trials of the search, as a study in their layout.
 struct Exported<'a> {
     /// The ending of the model's name in the layout: empty for trials, `_confirmed` for confirmations.
     suffix: &'static str,
@@ -108,7 +108,7 @@ impl Exported<'_> {
 
     /// The names of the data set, the model and the optimizer in the layout.
     fn names(&self, cell: &Cell, workload: &WorkloadSummary) -> [String; 3] {
-        // What a file says becomes the name of a folder, and nothing else: no path of its own.
+        // Words of a file become the name of a folder, and nothing else: no path of their own.
         let words = |name: &str| -> String {
             name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
         };

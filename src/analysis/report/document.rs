@@ -15,7 +15,7 @@ pub enum Block<'a> {
     Heading(u8, String),
     /// A paragraph.
     Text(String),
-    /// What helps to read the block before it, or on a terminal the block after it.
+    /// A note that helps to read the block before it, or on a terminal the block after it.
     Note(String),
     /// A list.
     List(Vec<String>),

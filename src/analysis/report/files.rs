@@ -68,14 +68,14 @@ pub struct Options {
     pub digests: BTreeMap<String, String>,
 }
 
-/// What was written, and what its reader should know first.
+/// A report that was written, and warnings that its reader should see first.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The page.
     pub page: PathBuf,
     /// The studies the files were put together to.
     pub studies: Vec<StudyResults>,
-    /// What the studies say of the paper's claims, as a page in Markdown.
+    /// The studies' verdicts on the paper's claims, as a page in Markdown.
     pub summary: String,
     /// The answer of each study.
     pub answers: Vec<Answer>,

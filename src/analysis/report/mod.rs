@@ -1,6 +1,6 @@
 //! The report of studies: a page, tables and figures in a folder, a page in Markdown, and tables for the terminal.
 //!
-//! What is said is computed below (`statistics`, `claims`) and drawn below (`figures`); here it is put into words.
+//! The rooms `statistics` and `claims` compute, `figures` draws, and this one puts into words.
 
 mod answer;
 mod document;

@@ -201,7 +201,7 @@ fn grid(study: &StudyResults, warning: &Warning) -> Markup {
     }
 }
 
-/// What is said of a study, part by part, each folded.
+/// The parts of the page on a study, each folded.
 fn parts<'a>(section: &'a Section, goals: &[f64]) -> Vec<Block<'a>> {
     let Section { study, fits, confirmed, confirmed_fits, control, claims, smoothness, critical, times, figures, .. } = section;
     let alone = study.measures_alone();

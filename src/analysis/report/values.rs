@@ -1,4 +1,4 @@
-//! What a figure draws, as a table: every point, line, interval and bar, so that it can be drawn again elsewhere.
+//! Values of a figure as a table: every point, line, interval and bar that it draws, so that it can be drawn again elsewhere.
 
 use super::rows::optional;
 use super::table::Table;

@@ -115,7 +115,7 @@ fn place(key: &CellKey) -> String {
     format!("{} at sparsity {}", key.batch_size, key.sparsity)
 }
 
-/// What may be wrong with a cell. Cells with the same fault share a sentence.
+/// Kind of fault that a cell may have. Cells with the same fault share a sentence.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Unconfirmed,

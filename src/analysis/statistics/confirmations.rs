@@ -17,7 +17,7 @@ use crate::results::WorkloadSummary;
 use crate::settings::ascending;
 use crate::statistics::{crossed, in_play};
 
-/// What confirmations say of a cell.
+/// A cell's confirmed steps, their points and their scatter.
 #[derive(Debug, Clone)]
 pub struct ConfirmedCell {
     /// Which cell.
@@ -35,7 +35,7 @@ pub struct ConfirmedCell {
 /// The law fitted to the confirmed steps of a sparsity.
 #[derive(Debug, Clone)]
 pub struct ConfirmedFit {
-    /// The fit to the geometric means, and what it is of the dense network's.
+    /// The fit to the geometric means, and its ratios to the dense network's.
     pub fitted: Fitted,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
@@ -66,7 +66,7 @@ pub struct ShapedFit {
 }
 
 impl ShapedFit {
-    /// What a law says of the curve at a place, beside that of the dense network at another one.
+    /// A law's numbers of the curve at a place, and the ratio of its critical batch size to that of the dense network's curve at another one.
     fn of<S: Shape>(law: &Shaped<S>, place: usize, dense: Option<usize>) -> ShapedFit {
         let over = |dense: usize| law.estimate(|shape| shape.critical(place) / shape.critical(dense));
         ShapedFit {

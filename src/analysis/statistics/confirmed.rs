@@ -13,7 +13,7 @@ pub type Reached = Option<(f64, f64)>;
 /// The quantile of a normal number that 9 of 10 lie below.
 const NINE_OF_TEN: f64 = 1.2816;
 
-/// What trainings with fresh seeds say of a cell's steps.
+/// A cell's steps, measured by trainings with fresh seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confirmed {
     /// The points that the even and the odd seeds chose, by their places.

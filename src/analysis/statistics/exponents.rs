@@ -2,7 +2,7 @@
 //!
 //! With a = 1 the law is the paper's. The critical batch size is where the two terms are equal, (c1/c2)^(1/a).
 //!
-//! What fits of such laws have in common is in `shaped.rs`.
+//! Code that fits of such laws share is in `shaped.rs`.
 
 use super::least_squares::LeastSquares;
 use super::shaped::{Curve, Shape, nearest, with_one};

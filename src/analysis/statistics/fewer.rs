@@ -1,5 +1,5 @@
-//! What fewer trials would have found. K* is a minimum over a cell's trials, so it falls with their number: what n of the N trials find is a random
-//! number when the n are drawn at random, and its distribution follows from the trials that were run, by counting.
+//! K* that fewer trials would have found. K* is a minimum over a cell's trials, so it falls with their number: what n of the N trials find is a
+//! random number when the n are drawn at random, and its distribution follows from the trials that were run, by counting.
 
 use crate::records::Cell;
 

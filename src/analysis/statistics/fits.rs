@@ -14,7 +14,7 @@ pub fn measured_points(grid: &Grid, sparsity: f64) -> Vec<Point> {
     Point::all(&grid.measured(sparsity), grid.every)
 }
 
-/// What was fitted to one sparsity.
+/// Points and fits of one sparsity.
 #[derive(Debug, Clone)]
 pub struct Fitted {
     /// Fraction of parameters removed.

@@ -1,5 +1,5 @@
-//! What the recorded curves say of steps-to-result at other goals than the study's. A trial was trained no further than the study's own goal, and
-//! most evaluations of a race stopped as soon as they could no longer reach that, so often no more than bounds are known.
+//! Steps-to-result at other goals than the study's, by the recorded curves. A trial was trained no further than the study's own goal, and most
+//! evaluations of a race stopped as soon as they could no longer reach that, so often no more than bounds are known.
 
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, Status, Trial};

@@ -1,4 +1,4 @@
-//! What is computed of studies: fits with their intervals, confirmed steps, critical batch sizes, times, work, and what the theory predicts.
+//! Numbers computed of studies: fits with their intervals, confirmed steps, critical batch sizes, times, work, and what the theory predicts.
 //!
 //! Nothing here draws, writes or words a page.
 

@@ -4,7 +4,7 @@
 //! lines of log K against log B whatever q is, and c1/c2 is the batch size at which they meet. Curves that share q are one curve, moved along both
 //! axes: the ratio of their critical batch sizes is the move along log B.
 //!
-//! What fits of such laws have in common is in `shaped.rs`.
+//! Code that fits of such laws share is in `shaped.rs`.
 
 use super::least_squares::LeastSquares;
 use super::shaped::{Curve, Shape, nearest, with_one};

@@ -1,4 +1,4 @@
-//! What the measurements along training say of each cell, and of sparse against dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
+//! Measurements along training, of each cell and as ratios of sparse over dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
 //! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
 //! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
@@ -35,7 +35,7 @@ impl Along {
     }
 }
 
-/// What was measured of a cell: geometric means over its measured trials.
+/// Measurements of a cell: geometric means over its measured trials.
 #[derive(Debug, Clone)]
 pub struct Smooth {
     /// Which cell.
@@ -50,7 +50,7 @@ pub struct Smooth {
     pub over_dense: Option<[Surface<Estimate>; 2]>,
     /// Gradient noise scale in examples at the start, the median along the training, and at the last measurement.
     pub noise_scale: [Estimate; 3],
-    /// What was fitted to steps-to-result of the same workload at that sparsity, to compare predictions with.
+    /// The fit to steps-to-result of the same workload at that sparsity, to compare predictions with.
     pub fitted: Option<Fitted>,
 }
 
@@ -83,7 +83,7 @@ pub struct Surface<T> {
     pub c2_by_gradient: T,
     /// The ratio of both: the critical batch size by proposition 4.1: L·β·η/ε.
     pub critical_by_gradient: T,
-    /// What c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
+    /// The product that c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
     pub c1: T,
 }
 
@@ -111,7 +111,7 @@ impl<T: Copy> Surface<T> {
 }
 
 impl Surface<f64> {
-    /// What was measured of one trial.
+    /// The numbers of one trial, by its measurements.
     fn new(study: &StudyResults, trial: &Trial, along: Along) -> Self {
         let at = |found: Option<&Measurement>, value: fn(&Measurement) -> f64| found.map_or(f64::NAN, value);
         let (start, last) = (start(trial), trial.measurements.last());
@@ -216,8 +216,8 @@ impl Smooth {
     }
 }
 
-/// What was measured of each cell of a study that has measurements, in the study's order. `fits` are the study's own and those of other studies of
-/// the same workload with any goal; for each sparsity the first one is taken.
+/// Measurements of each cell of a study that has them, in the study's order. `fits` are the study's own and those of other studies of the same
+/// workload with any goal; for each sparsity the first one is taken.
 pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     let cells = &study.results.cells;
     let with_fit = |cell: &Cell| {

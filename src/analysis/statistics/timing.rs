@@ -21,7 +21,7 @@ pub struct Timed {
     pub ranks: u32,
     /// Threads a rank.
     pub threads: u32,
-    /// What trained it.
+    /// The device that trained the cell.
     pub device: String,
     /// Seconds a step: geometric mean over the cell's trials of their seconds over their steps. The interval holds the scatter of the cell's
     /// trials and that of cells about a + b·B seconds at batch size B.
@@ -97,8 +97,8 @@ fn scatter(all: &[Timed]) -> Option<Estimate> {
     (freedom > 0 && margin.is_finite()).then(|| Estimate { value: 1.0, low: (-margin).exp(), high: margin.exp() })
 }
 
-/// What is said of each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval
-/// lies below those of all others; else those that cannot be told from the best are named.
+/// Sentences on each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval lies
+/// below those of all others; else those that cannot be told from the best are named.
 pub fn sentences(times: &[Timed]) -> Vec<String> {
     let sparsities = ascending(times.iter().map(|timed| timed.key.sparsity), f64::total_cmp);
     let of = |sparsity: f64| times.iter().filter(move |timed| timed.key.sparsity == sparsity).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! What cells took to measure, and what other rules would have taken.
+//! Work of measuring cells, as it was and as it would have been by other rules.
 
 use crate::analysis::studies::StudyResults;
 use crate::data::{DatasetChoice, DatasetName};
@@ -53,7 +53,7 @@ pub fn core_hours_of(study: &StudyResults, cell: &Cell, trainings: f64, times: f
     Some(trainings * of_one * cores(study, cell) / 3600.0)
 }
 
-/// What the records of some cells say that they took.
+/// Work of some cells by their records.
 pub fn computed(cells: &[Cell]) -> Work {
     sum(cells, |trial| (trial.steps_run, trial.curve.iter().map(|point| u64::from(point.examples)).sum()))
 }

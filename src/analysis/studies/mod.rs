@@ -1,4 +1,4 @@
-//! What was measured: result files put together to studies, their cells as a grid, and what a file says and does not say.
+//! Studies as they were measured: result files put together, their cells as a grid, and what a file says and does not say.
 //!
 //! Nothing here computes: fits, figures and claims are above it.
 

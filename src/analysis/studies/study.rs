@@ -27,7 +27,7 @@ const GOAL: &str = "workload.goal_error";
 pub struct StudyResults {
     /// The study's short name, unique in the report, fit for a file's name.
     pub slug: String,
-    /// What tells it from the other studies of its name, where there are any: the keys in which they differ, or its files.
+    /// Words by which the study differs from others of its name, where there are any: the keys in which they differ, or its files.
     pub apart: Option<String>,
     /// The study's results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,

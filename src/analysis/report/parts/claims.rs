@@ -1,4 +1,4 @@
-//! What a study says of the paper's claims.
+//! Part of the page on the paper's claims: a study's verdicts.
 
 use super::super::document::Block;
 use super::super::rows::Rows;

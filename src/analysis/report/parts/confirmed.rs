@@ -8,17 +8,17 @@ use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, 
 use crate::readable::{count, digits};
 use crate::settings::ascending;
 
-/// What the table of confirmed cells has.
+/// Text above the table of confirmed cells.
 const CONFIRMED: &str = "The best points of a cell's search, trained again with fresh seeds that took no part in it; all cells have the same ones. The point that \
                          one half of the seeds chooses is measured by the other half, both ways round. In brackets 95 % intervals. A training that did not \
                          reach the goal within its limit failed; failures count as more steps than that. __K* over the mean__ says how lucky K* is, the \
                          least of many trainings.";
 
-/// What the table says where trainings went on after the goal.
+/// Text added where trainings went on after the goal.
 const MEAN_ERROR: &str = "__Mean error__: the first evaluation at which the mean error over the seeds reaches the goal, by Student's t; no training was stopped \
                           at the goal.";
 
-/// What the table of scatter has.
+/// Text above the table of scatter.
 const SCATTER: &str = "Where the scatter of log steps comes from: deviations, over all cells of a sparsity. __Fresh__ is what each seed draws anew: initial weights \
                        with their mask, the order of the examples. A file confirmed with `confirm.vary` of one of the two, beside this one, tells them apart.";
 

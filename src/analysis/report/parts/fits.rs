@@ -61,11 +61,11 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Block<'static>> {
     blocks
 }
 
-/// What the table of laws says.
+/// Text on the table of laws.
 const LAWS: &str = "The law beside others: Akaike's criterion for few points (AICc), all sparsities together, less that of c1/B + c2. Where it is above 0 the \
                     paper's law explains the steps better, for the numbers that each fits; by 10 it leaves the other no support.";
 
-/// What the table of laws says of confirmed steps.
+/// Text added where laws are fitted to confirmed steps.
 const LAWS_OF_MEANS: &str = " Means of confirmed steps have errors, which the criterion takes for the least that they scatter. __Goodness of the fit__: how often \
                              means with these errors would lie as far from the law, if it held and points were tuned alike.";
 
@@ -115,7 +115,7 @@ fn shift(Shift { ratio, points }: Shift) -> String {
     format!("{} (n = {points})\n[{} … {}]", significant(ratio.value), significant(ratio.low), significant(ratio.high))
 }
 
-/// What is said of batch sizes whose regime the interval does not decide.
+/// Name in place of a regime for batch sizes whose regime the interval does not decide.
 const UNDECIDED: &str = "undecided";
 
 /// The measured batch sizes of each regime, and whether the critical one was measured.

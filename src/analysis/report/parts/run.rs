@@ -1,4 +1,4 @@
-//! What was run, and where it is from.
+//! Part of the page on the run: its workload, its time, and the programs and machines that measured it.
 
 use super::super::document::Block;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
@@ -11,7 +11,7 @@ use crate::results::Environment;
 /// Letters of a command line that the page shows.
 const LONGEST_COMMAND: usize = 400;
 
-/// What was run.
+/// Workload, goal, grid and time of a study.
 pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     let workload = &study.results.workload;
     let grid = study.grid();
@@ -42,7 +42,7 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
         ),
     };
     let mut rows = vec![("Workload", study.name())];
-    // What others measured need not say all this.
+    // Measurements of others need not say all this.
     if workload.parameters > 0 {
         rows.push(("Parameters", count(workload.parameters)));
     }

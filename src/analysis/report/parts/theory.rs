@@ -1,4 +1,4 @@
-//! What the theory makes of the loss surfaces that were measured: the tables of the paper's appendix C, and the gradient noise scale.
+//! Part of the page on the theory and the loss surfaces that were measured: the tables of the paper's appendix C, and the gradient noise scale.
 
 use super::super::document::Block;
 use super::super::numbers::brief;
@@ -8,19 +8,19 @@ use crate::analysis::statistics::{Along, Estimate, Fitted, Smooth, Surface, deca
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 
-/// What the table of ratios has.
+/// Text above the table of ratios.
 const RATIOS: &str = "Sparse over dense, each trial over the dense one of its seed. The prediction takes β and L along the training.";
 
-/// What others measured, and what stands beside the prediction.
+/// Text on the ratios that Lee et al. measured, and on the columns beside the prediction.
 const PAPERS_RATIOS: &str = "Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. What was fitted, and the \
                              measured shift, are of steps-to-result of the same workload, in this report, with their own intervals; – there are none.";
 
-/// What the table of ratios with the gradient's norm has.
+/// Text above the table of ratios with the gradient's norm.
 const BY_GRADIENT: &str = "The same ratios with the norm ε of the gradient and the learning rate, which the prediction above leaves out as equal: by section 4.1 c1 = \
                            Δ·L·β/(μ²ε²) and c2 = Δ/(ημε), so that proposition 4.1 predicts c1/c2 = L·β·η/(με). All are of the trials measured, at their \
                            own rates; ε is taken along the training, without the noise of a part of the training set.";
 
-/// What the table of noise scales has.
+/// Text above the table of noise scales.
 const NOISE_SCALES: &str = "__Gradient noise scale__, tr Σ / ‖∇f‖² in examples, at untrained weights, the median along the training, and at the last measurement. \
                             McCandlish et al. (2018) predict the critical batch size to be near it.";
 
@@ -59,7 +59,7 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Vec<Block<'static>
     blocks
 }
 
-/// What to say where a part of the training set was measured on.
+/// Sentence for a study whose loss surfaces were measured on a part of the training set.
 fn part(study: &StudyResults) -> Option<String> {
     let (part, all) = study.measured_on().filter(|(part, all)| part < all)?;
     Some(format!(
@@ -73,7 +73,7 @@ fn part(study: &StudyResults) -> Option<String> {
 /// A cell's numbers, or their ratios, with means along the training or with medians.
 type Row<'a> = (&'a Smooth, Along, Surface<Estimate>);
 
-/// What was fitted beside a cell's measurements.
+/// The fitted ratio beside a cell's measurements.
 fn fitted(ratio: fn(&Fitted) -> Option<Estimate>) -> impl Fn(&Row) -> Option<Estimate> {
     move |(smooth, ..)| smooth.fitted.as_ref().and_then(ratio)
 }
@@ -118,7 +118,7 @@ fn ratios(over_dense: &[Row], decays: bool) -> Table {
     rows.shown("measured shift", brief, fitted(|fitted| fitted.shift.map(|shift| shift.ratio))).table()
 }
 
-/// What the norm of the gradient makes of the prediction.
+/// Table of the prediction with the norm of the gradient.
 fn by_gradient(over_dense: &[Row]) -> Table {
     Rows::new("by-gradient", over_dense.iter().copied())
         .keyed(|(smooth, ..)| smooth.key)

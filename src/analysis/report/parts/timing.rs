@@ -6,7 +6,7 @@ use super::super::rows::Rows;
 use crate::analysis::statistics::{Timed, sentences};
 use crate::readable::count;
 
-/// What the table has.
+/// Text above the table of times.
 const TIMES: &str = "The time of the best trial: K* steps, each as long as a step of the cell's trials (geometric mean of their seconds over their steps, with \
                      the 95 % interval of Student's t). A trial's seconds are its share of the cell's, evaluations included, with the other trials beside it; \
                      alone on all ranks it may be quicker, and the search for it took all the cell's trials. The intervals also hold how far cells scatter \

@@ -1,4 +1,4 @@
-//! What studies say of the paper's claims, and of critical batch sizes.
+//! Tables of studies' verdicts on the paper's claims, and of critical batch sizes.
 
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;

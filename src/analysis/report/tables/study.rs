@@ -13,7 +13,7 @@ use crate::records::{Cell, CellKey};
 use crate::results::{CellRow, Environment};
 use crate::settings::each_once;
 
-/// What studies are of, and where they were run; several places are joined by semicolons. A row a study.
+/// Workloads of studies, and where they were run; several places are joined by semicolons. A row a study.
 pub(super) fn studies(sections: &[Section], digests: &BTreeMap<String, String>) -> Table {
     let sums =
         |study: &StudyResults| study.sources.iter().map(|source| digests.get(source).cloned().unwrap_or_default()).collect::<Vec<_>>();

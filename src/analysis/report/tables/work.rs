@@ -1,4 +1,4 @@
-//! What cells took, and what other rules, goals and budgets give.
+//! Tables of the work and time of cells, and of steps and errors by other rules, goals and budgets.
 
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
