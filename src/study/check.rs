@@ -1,4 +1,4 @@
-//! What is checked of a study before anything is measured or written.
+//! Checks of a study before anything is measured or written.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a study would cost at most, before a step of it is taken.
+//! Cost of a study at most, before a step of it is taken.
 
 use std::fmt;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub struct Site {
     pub validation_examples: u64,
     /// The device, in words.
     pub device: String,
-    /// What trains side by side: threads of all ranks on CPUs, ranks on GPUs.
+    /// Units that train side by side: threads of all ranks on CPUs, ranks on GPUs.
     pub units: u32,
     /// Ranks.
     pub ranks: usize,

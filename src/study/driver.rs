@@ -1,4 +1,4 @@
-//! What accompanies the cells of a run.
+//! Driver of a run: it accompanies the run's cells.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub(super) struct Driver<'a> {
     pub forecast: Forecasting,
 }
 
-/// What a forecast is made of while a cell is trained, and the last one.
+/// Numbers that a forecast is made of while a cell is trained, and the last forecast.
 #[derive(Default)]
 pub(super) struct Forecasting {
     measured: Vec<Measured>,

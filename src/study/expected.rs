@@ -1,4 +1,4 @@
-//! What a study probably takes, before it starts or goes on.
+//! Time that a study probably takes, before it starts or goes on.
 
 use std::path::Path;
 

@@ -56,10 +56,10 @@ pub(super) struct Files {
     lock: Lock,
 }
 
-/// What rank 0 found on disk, for all ranks.
+/// Contents of a study's files as rank 0 found them, for all ranks.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Restored {
-    /// What the journal says. Its configuration is this run's, with the cells, trials and confirmations of earlier runs.
+    /// Contents of the journal. The configuration is this run's, with the cells, trials and confirmations of earlier runs.
     pub contents: Contents,
     /// The checkpoint.
     pub left: Option<Checkpoint>,

@@ -1,4 +1,4 @@
-//! What a forecast takes of a study's cells.
+//! Seconds of a study's cells, measured and left, of which a forecast is made.
 
 use crate::forecast::Measured;
 use crate::records::{Cell, CellKey, is_confirmed, is_finished};

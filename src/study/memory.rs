@@ -76,7 +76,7 @@ impl Memory {
         (!limit.holds(1.0, self.bytes, self.saving)).then(words)
     }
 
-    /// What `study` of such data takes on `processors`, of which the program has `program` bytes before it does anything.
+    /// Memory that `study` of such data takes on `processors`, of which the program has `program` bytes before it does anything.
     pub fn on(processors: &Processors, program: u64, lanes: usize, study: &Study, facts: &Facts, network: &Arc<Network>) -> Memory {
         let Processors { ranks, threads, on_host, sharing } = *processors;
         let (parameters, numbers) = (network.parameters(), study.workload.optimizer.kept_numbers());
@@ -108,7 +108,7 @@ impl Memory {
             let convolutions = study.execution.convolutions;
             let wave = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, numbers, averaged, convolutions };
             let bytes = if on_host { wave.bytes(&physical) } else { 0 } + measured;
-            // What a rank sends of its trials' states, and what rank 0 has received, whole and cut into one for each rank.
+            // States that a rank sends of its trials, and states that rank 0 has received, whole and cut into one for each rank.
             let copies = mine + 2 * lanes;
             training = training.max(bytes);
             saving = saving.max(bytes + copies as u64 * state);

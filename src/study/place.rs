@@ -14,7 +14,7 @@ use crate::{Result, signals};
 pub struct Place<'a> {
     /// All ranks.
     pub world: &'a dyn Communicator,
-    /// What MPI calls itself, or "none".
+    /// Name of the MPI library as it gives it, or "none".
     pub mpi_library: String,
     /// The command line of this process.
     pub command_line: String,
@@ -55,7 +55,7 @@ pub trait Started: Send {
     fn join(self: Box<Self>) -> std::thread::Result<Result<Duration>>;
 }
 
-/// What a run hears and reads of its process. Tests put a simulated one in its place, in which each rank has its own.
+/// Signals, clock and threads of the process that a run is in. Tests put a simulated one in its place, in which each rank has its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings {
     /// Whether to stop; true once, it stays so.

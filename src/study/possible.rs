@@ -18,7 +18,7 @@ type Found = Result<(), String>;
 /// Part by which a metaparameter may differ from the one that was drawn here: another system's logarithms may round otherwise.
 const ROUNDING: f64 = 1e-9;
 
-/// What a study's records can be.
+/// Limits of a study's records: the check of a journal or checkpoint refuses records beyond them.
 pub(super) struct Possible<'a> {
     study: Cow<'a, Study>,
     network: &'a Network,

@@ -111,7 +111,7 @@ pub fn replay(
 /// Columns of `/trials` that a replay does not repeat: a race's end, bounds of errors and times.
 const NOT_REPEATED: [&str; 3] = ["status", "best_validation_error", "seconds"];
 
-/// What differs between the records of a trial of a cell, but for what a replay does not repeat and for measurements.
+/// Differences between the records of a trial of a cell, but for what a replay does not repeat and for measurements.
 fn differences(key: CellKey, recorded: &Trial, found: &Trial) -> Vec<String> {
     let clause = |what: &str, recorded: &str, found: &str| format!("{what}: the file has {recorded}, now {found}");
     let mut differences = Vec::new();
@@ -137,7 +137,7 @@ fn differences(key: CellKey, recorded: &Trial, found: &Trial) -> Vec<String> {
     differences
 }
 
-/// What accompanies a replay: it reports steps, and writes no journal and no checkpoint.
+/// Conductor of a replay: it reports steps, and writes no journal and no checkpoint.
 struct Alone<'a> {
     tell: &'a mut dyn FnMut(u32),
 }

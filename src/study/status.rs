@@ -169,7 +169,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     })
 }
 
-/// What the files of a study say.
+/// Contents of the files of a study.
 pub(super) struct Found {
     /// The configuration, and the digest of what decides its results.
     pub study: Study,
