@@ -33,7 +33,7 @@ pub struct Moment {
     pub evaluation_seconds: f64,
 }
 
-/// What to do after a [`Moment`].
+/// Decision of a [`Conductor`] after a [`Moment`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// Hand the cell's state to [`Conductor::checkpoint`].
@@ -46,7 +46,7 @@ pub struct Decision {
     pub interruptible: bool,
 }
 
-/// Who a cell reports to, and who may interrupt it. Every rank has one; all must decide alike. By default nothing is kept, and nothing stops.
+/// Receives a cell's reports, and may interrupt it. Every rank has one; all must decide alike. By default nothing is kept, and nothing stops.
 pub trait Conductor {
     /// A trial has ended before its cell.
     fn ended(&mut self, _trial: &Trial) -> Result<()> {
@@ -58,7 +58,7 @@ pub trait Conductor {
     fn stop(&mut self) -> bool {
         false
     }
-    /// What is needed to go on from here: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
+    /// Takes the state to go on from: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
     fn checkpoint(&mut self, _state: CellState) -> Result<()> {
         Ok(())
     }

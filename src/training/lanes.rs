@@ -16,7 +16,7 @@ use crate::optimizer::Rule;
 use crate::pruning::Mask;
 use crate::records::Trial;
 
-/// What is known of a lane beside what the back end holds of it.
+/// A lane's trial, mask and margins, beside the state that the back end holds of it.
 pub struct Lane {
     trial: usize,
     /// The trial's mask, where its smoothness is measured.
@@ -111,7 +111,7 @@ impl<'a, B: Backend> Lanes<'a, B> {
         Ok(sites)
     }
 
-    /// What is needed to go on with the lanes whose trials are `training`.
+    /// Records from which the lanes whose trials are `training` can go on.
     pub fn states(&self, training: &BTreeMap<usize, Trial>) -> Result<Vec<LaneRecord>> {
         let mut states = Vec::new();
         for (place, lane) in self.lanes.iter().enumerate() {

@@ -11,7 +11,7 @@ use crate::records::MaskRecord;
 use crate::settings::first_of;
 use crate::{Error, Result};
 
-/// What is known of the trials' masks, by seed.
+/// The trials' masks, or the scores that they are cut from, by seed.
 pub struct Masks<'a> {
     network: &'a Network,
     pruning: &'a Pruning,
@@ -19,7 +19,7 @@ pub struct Masks<'a> {
     known: Known,
 }
 
-/// What masks come from.
+/// Source of masks: scores, or masks that were made.
 enum Known {
     /// Scores by seed, from which the masks of every sparsity are cut. They depend on nothing else (a cell's batch size, sparsity and metaparameters
     /// play no part), so a study scores each seed once.
@@ -28,7 +28,7 @@ enum Known {
     Masks(&'static dyn Iterated, BTreeMap<(u64, u64), Mask>),
 }
 
-/// What a study is to keep of a seed's network, because it took seconds.
+/// Scores or a mask of a seed's network, which a study is to keep because they took seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scored {
     /// The scores of its connections.
@@ -113,7 +113,7 @@ impl<'a> Masks<'a> {
         Ok(fresh)
     }
 
-    /// What is recorded of a mask.
+    /// Record of a mask.
     pub(super) fn facts(&self, mask: &Mask) -> MaskFacts {
         MaskFacts { kept: mask.kept() as u32, hash: mask.hash(), dead_layers: mask.dead_layers(self.network) as u32 }
     }

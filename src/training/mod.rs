@@ -1,7 +1,7 @@
 //! A cell's trials in lockstep: lanes advance together, are evaluated together, and end together once the cell is decided.
 //!
-//! What lives here knows lanes, ranks and the goal; it may not know of files, grids or progress bars. A study asks for one cell at a time
-//! and gets its trials back, the same on every rank.
+//! The module knows lanes, ranks and the goal; it may not know of files, grids or progress bars. A study asks for one cell at a time and gets its
+//! trials back, the same on every rank.
 //!
 //! A cell trains its trials in waves, as many at a time as the devices have room for. In a wave each trial has a lane, which one group of ranks
 //! trains. The groups tell each other what became of their lanes, so that all ranks hold the same records and decide alike.

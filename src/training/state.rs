@@ -24,9 +24,9 @@ pub struct CellState {
 /// One trial under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaneRecord {
-    /// What is recorded of the trial so far.
+    /// Record of the trial so far.
     pub trial: Trial,
-    /// Weights, and what its optimizer keeps of them.
+    /// Weights, and the optimizer's numbers of them.
     pub state: LaneState,
     /// The margin of each validation example when the trial was last evaluated on it; empty before its first bounded evaluation.
     #[serde(with = "floats")]

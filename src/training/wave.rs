@@ -30,7 +30,7 @@ pub struct Wave<'a, 'g, B: Backend> {
     test_errors: Option<u32>,
     /// Whether what takes long may be stopped in the middle.
     interruptible: bool,
-    /// What the conductor is told next.
+    /// Moment that the conductor is told next.
     moment: Moment,
     began: Instant,
     /// Seconds of the cell before the wave.
@@ -98,7 +98,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         let mut longest = 1;
         while self.moment.step < self.last_step() && !self.trials.training.is_empty() {
             let stretch = self.stretch(longest);
-            // What takes long may be stopped in the middle: the study then goes on from before the stretch.
+            // A stretch that takes long may be stopped in the middle: the study then goes on from before it.
             let before = if self.interruptible || stretch.is_measured { Some(self.state()?) } else { None };
             let advanced = self.advance(&stretch);
             if let (Err(Error::Interrupted), Some(before)) = (&advanced, before) {
@@ -280,7 +280,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         (self.work.now)().saturating_duration_since(moment).as_secs_f64()
     }
 
-    /// What is needed to go on from here, as [`Conductor::checkpoint`] wants it.
+    /// The cell's state to go on from, as [`Conductor::checkpoint`] takes it.
     fn state(&self) -> Result<CellState> {
         let leads = self.groups.local().rank() == 0;
         Ok(CellState {

@@ -1,4 +1,4 @@
-//! What ranks tell each other of the lanes that they train: records of a fixed number of words.
+//! Records of a fixed number of words, in which ranks tell each other of the lanes that they train.
 
 use crate::records::Measurement;
 
@@ -11,7 +11,7 @@ pub trait Words<const COUNT: usize>: Sized {
     fn from_words(words: [u64; COUNT]) -> Self;
 }
 
-/// What is recorded of a trial's mask.
+/// Record of a trial's mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskFacts {
     /// Parameters kept.
@@ -32,7 +32,7 @@ impl Words<3> for MaskFacts {
     }
 }
 
-/// What an evaluation finds of a lane.
+/// Outcome of a lane's evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
     /// The lane's loss was NaN or infinite in an earlier step; the lane was not evaluated.

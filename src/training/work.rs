@@ -1,4 +1,4 @@
-//! What a cell is to measure.
+//! Work of a cell: the trials that it is to measure, and how.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ pub struct Run {
     pub seeds: Seeds,
 }
 
-/// What a cell is to measure.
+/// Work of a cell: its trials, their goal and limits, and the places where it may be stopped.
 #[derive(Debug, Clone, Copy)]
 pub struct CellWork<'a> {
     /// The workload.
@@ -46,8 +46,8 @@ pub struct CellWork<'a> {
     pub interrupt: Interrupt,
     /// The time, as this rank's clock has it.
     pub now: fn() -> Instant,
-    /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
-    /// ones are not.
+    /// Measurement of the loss surface, where there is any. Trials that complete or spend their steps are measured at their end too, censored ones
+    /// are not.
     pub probe: Option<Probe>,
 }
 
@@ -58,7 +58,7 @@ impl CellWork<'_> {
         !self.extended && (self.race == Race::Off || begun == self.trials.len())
     }
 
-    /// What a trial is to train.
+    /// The metaparameters and seeds of a trial.
     pub(super) fn run(&self, trial: usize) -> Run {
         self.trials[trial - self.first]
     }
