@@ -1,4 +1,4 @@
-//! What the data of a study are, for `dps-train data check`.
+//! Report on the data of a study, for `dps-train data check`.
 
 use std::fs;
 use std::path::Path;

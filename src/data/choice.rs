@@ -37,7 +37,7 @@ pub enum DatasetChoice {
 pub struct OwnDataset {
     /// The folder or file of the images: an absolute path, or one that begins at the data folder.
     pub path: String,
-    /// What results call them.
+    /// Name of the images in results.
     pub name: String,
 }
 

@@ -35,11 +35,11 @@ pub struct Dataset {
     /// SHA-256, in hexadecimal, of the shape, pixels and labels of the three sets in their order (so of the split as well), and before them of the
     /// name of a data set that has one: equal on all ranks and when a run is resumed.
     pub digest: String,
-    /// What else is known of the files.
+    /// Further facts about the files.
     pub particulars: Particulars,
 }
 
-/// What is known of a data set's files besides the examples.
+/// Facts about a data set's files besides the examples.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Particulars {
     /// Whether the validation set is the data's own.

@@ -2,9 +2,8 @@
 //!
 //! The names of data sets are declared here, with their files' sums and addresses, and the section `[data]`.
 //!
-//! What lives here turns files into examples and positions of the training stream into example numbers, and can fetch the
-//! files. It may not know of networks, devices, ranks or trials: a batch is gathered and normalised by the back end, from
-//! [`Dataset::lookup_table`] and [`Sampler::fill`].
+//! The module turns files into examples and positions of the training stream into example numbers, and can fetch the files. It may not know of
+//! networks, devices, ranks or trials: a batch is gathered and normalised by the back end, from [`Dataset::lookup_table`] and [`Sampler::fill`].
 
 mod check;
 mod choice;

@@ -1,4 +1,4 @@
-//! What normalises the pixels of a data set.
+//! Normalisation of a data set's pixels.
 
 use super::{Examples, Pixels};
 

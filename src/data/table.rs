@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::choice::DatasetName;
 
-/// What is known of a data set without its files.
+/// Facts of a data set that are known without its files.
 #[derive(Debug)]
 pub struct DatasetSpec {
     /// Rows, columns and channels of its images, whose values are bytes.
@@ -18,7 +18,7 @@ pub struct DatasetSpec {
     pub test: u32,
     /// Whether the paper has a workload of the data set with the usual network, schedule, goal and steps.
     pub is_papers: bool,
-    /// What is in its files.
+    /// Format of the files.
     pub format: FileFormat,
     /// The files in the order in which they are read, the last one or the last two of the test examples.
     pub files: &'static [DataFile],
@@ -175,7 +175,7 @@ mod tests {
     use crate::config::names::Named;
     use crate::readable::count;
 
-    /// What users read of a data set is what the table says, and its files are as long as its examples.
+    /// Meanings that users read of data sets agree with the table, and the files are as long as their examples.
     #[test]
     fn meanings_and_files_agree_with_the_table() {
         for (name, meaning) in DatasetName::ALL.iter().zip(DatasetName::MEANINGS) {

@@ -93,7 +93,7 @@ fn fetch_files(
     )))
 }
 
-/// What the user may have put by hand into the folders where the files are looked for.
+/// Sources that the user may have put by hand into the folders where the files are looked for.
 fn local_sources(files: &[DataFile], sources: &[Source], accepted: &[PathBuf]) -> Vec<Source> {
     let has_any = |place: &&PathBuf| files.iter().any(|file| existing(place, file.name).is_some());
     let mut local: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();

@@ -68,7 +68,7 @@ fn serve(files: Vec<(&'static str, Vec<u8>)>) -> &'static str {
     address.leak()
 }
 
-/// What fetching the two files by the name of MNIST returns into a data folder, and everything it said.
+/// Result of fetching the two files by the name of MNIST into a data folder, and everything that was said.
 fn try_fetch(sources: &[Source], folder: &Path) -> (Result<PathBuf>, String) {
     let mut said = String::new();
     let result = fetch_files(DatasetName::Mnist, &files(), sources, folder, &mut |text| said += &format!("{text}\n"));

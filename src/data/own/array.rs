@@ -7,7 +7,7 @@ use super::found::{Found, unread};
 use crate::data::section::DataLayout;
 use crate::data::{ImageShape, Pixels};
 
-/// What an array's header says.
+/// Header of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     /// Extents, as NumPy's `shape`.

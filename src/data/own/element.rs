@@ -1,6 +1,6 @@
-//! What the values of an array are, and the numbers that their bytes mean.
+//! Types of an array's values, and the numbers that their bytes mean.
 
-/// What the values of a type are.
+/// Kind of a type's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,

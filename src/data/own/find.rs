@@ -33,7 +33,7 @@ impl Places {
 const SETS: [(&str, &[&str]); 3] =
     [("training", &["train", "training"]), ("validation", &["val", "valid", "validation", "dev"]), ("test", &["test"])];
 
-/// What a set has, how names of its arrays are made with the word for the set (`*`), and their names where the file or its folder names no set.
+/// Arrays of a set: how names of each are made with the word for the set (`*`), and its names where the file or its folder names no set.
 const ARRAYS: [(&str, [&str; 5], [&str; 2]); 2] = [
     ("images", ["x_*", "*_x", "*_images", "images_*", "*_set_x"], ["images", "x"]),
     ("labels", ["y_*", "*_y", "*_labels", "labels_*", "*_set_y"], ["labels", "y"]),
@@ -58,7 +58,7 @@ const MOST_FILES: usize = 10_000;
 /// Endings of what downloads, copies and editors leave beside a file, as do hidden names (`._x` of macOS); none of them is data.
 const LEFT_OVER: [&str; 9] = [".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp", ".bak", ".rejected", "~"];
 
-/// What to do where a path does not hold what is expected.
+/// Advice where a path does not hold what is expected.
 const ADVICE: &str = "correct workload.dataset.path, which begins at the data folder (--data DIR) unless it is absolute";
 
 /// Looks at a folder of IDX files, a folder of .npy files, an .npz file or an HDF5 file.
@@ -218,7 +218,7 @@ fn chosen(path: &Path, found: Roles<Option<ArrayPlace>>, unused: Vec<ArrayPlace>
 /// Arrays that a sentence names.
 const MOST_NAMED: usize = 10;
 
-/// What was looked for and not found, what was found, and a line that writes it.
+/// Sentence on an array that was looked for and not found: the arrays that were found, and a line of code that writes it.
 fn missing(path: &Path, [set, array]: [usize; 2], found: Vec<&ArrayPlace>) -> String {
     let what = what(set, array);
     let name = path.file_name().unwrap_or_default().to_string_lossy().replace(|letter: char| letter.is_control() || letter == '"', "");

@@ -1,4 +1,4 @@
-//! What reading a file gives: a value, or what is wrong.
+//! Result of reading a file: a value, or what is wrong.
 
 use std::io;
 

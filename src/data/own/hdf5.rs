@@ -34,7 +34,7 @@ pub(super) struct Table {
     pub about: Found<About>,
 }
 
-/// What a dataset is.
+/// Type, extents and size of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct About {
     /// NumPy's code of the type of its values, as `<f4`; of what NumPy has no code for, or what is no number, a word.
@@ -132,7 +132,7 @@ impl Listing<'_> {
     }
 }
 
-/// What a link leads to.
+/// Object that a link leads to.
 enum Object {
     Group,
     Dataset(Dataset),

@@ -1,7 +1,7 @@
 //! Images of one's own: a folder of IDX or .npy files, an .npz file or an HDF5 file, of any extents and number of classes.
 //!
-//! What lives here finds the arrays by their names and reads them, no further than their headers say. What headers say is checked before memory is
-//! asked for. HDF5 files are read by `reader`.
+//! The module finds the arrays by their names and reads them, no further than their headers say. It checks the headers before it asks for memory.
+//! HDF5 files are read by `reader`.
 
 mod array;
 mod element;
@@ -23,12 +23,12 @@ use crate::data::choice::OwnDataset;
 use crate::data::section::DataLayout;
 use crate::{Error, Result};
 
-/// What the headers and the labels say.
+/// Facts, arrays and files of a data set, by the headers and the labels.
 pub(super) struct Survey {
     pub facts: Facts,
-    /// Each array that is used, and what it is.
+    /// Each array that is used, with a description.
     pub arrays: Vec<(String, String)>,
-    /// Arrays that are not.
+    /// Arrays that are not used.
     pub unused: Vec<String>,
     /// The files, each once.
     pub files: Vec<PathBuf>,

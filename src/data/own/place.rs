@@ -69,7 +69,7 @@ impl ArrayPlace {
         Error::Data { path: self.file.clone(), problem }
     }
 
-    /// What the header says.
+    /// Header of the array.
     pub fn header(&self) -> Result<Header> {
         self.with_values(|header, _| Ok(header)).map_err(|problem| self.error(problem))
     }
