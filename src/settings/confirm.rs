@@ -57,7 +57,7 @@ section! {
 }
 
 names! {
-    /// What a fresh seed draws anew.
+    /// Random numbers that a fresh seed may draw anew.
     Varied {
         /// The initial weights, and so the mask.
         Weights = "weights",

@@ -60,8 +60,8 @@ impl Difference {
     }
 }
 
-/// What differs between two studies or TOML tables, but for the keys in `ignored`; a section's name there stands for all of its keys. None
-/// where one of them is no table.
+/// Differences between two studies or TOML tables, but for the keys in `ignored`; a section's name there stands for all of its keys. None where one
+/// of them is no table.
 pub fn differences(left: &impl Serialize, right: &impl Serialize, ignored: &[&str]) -> Vec<Difference> {
     let (Ok(left), Ok(right)) = (toml::Table::try_from(left), toml::Table::try_from(right)) else { return Vec::new() };
     let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());
@@ -77,7 +77,7 @@ pub fn differences(left: &impl Serialize, right: &impl Serialize, ignored: &[&st
         .collect()
 }
 
-/// What differs between the texts of two configurations that are of one study, but for the processors they are for and what a study may go on with
+/// Differences between the texts of two configurations that are of one study, but for the processors they are for and what a study may go on with
 /// more of. Confirmations that one of them does not ask for differ in nothing.
 pub fn contradictions(left: &impl Serialize, right: &impl Serialize) -> Vec<Difference> {
     let confirms = |study: Result<toml::Table, toml::ser::Error>| study.is_ok_and(|study: toml::Table| study.contains_key("confirm"));

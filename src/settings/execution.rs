@@ -93,7 +93,7 @@ impl Convolutions {
 }
 
 names! {
-    /// What multiplies matrices on a GPU.
+    /// Kernels or library that multiply matrices on a GPU.
     Products {
         /// The program's own kernels: a trial's bits depend on nothing but the trial.
         Fused = "fused",

@@ -23,7 +23,7 @@ pub struct Configuration {
     pub text: String,
     /// The file's name without its ending: the study's name.
     pub name: String,
-    /// What problems of it are told with in front: the file's path.
+    /// Path of the file, which stands in front of its problems.
     pub source: String,
     /// SHA-256 in hexadecimal of the canonical text without the grid and the confirmations, and with the default of each key in
     /// [`IGNORED_KEYS`](super::IGNORED_KEYS): a study may go on elsewhere, and get more cells, trials and confirmations.

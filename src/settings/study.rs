@@ -32,7 +32,7 @@ pub struct Study {
     pub search: Search,
     /// How the data set is split.
     pub data: DataSplit,
-    /// What is measured along training besides; absent where nothing is. It changes no step that is taken.
+    /// Measurements of the loss surface along training; absent where there are none. They change no step that is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
     /// How the best points of each cell are trained again; absent where none is. It changes no trial.

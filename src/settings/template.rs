@@ -10,7 +10,7 @@ use crate::readable::{count, wrapped};
 /// Letters of a line of comments.
 const WIDTH: usize = 150;
 
-/// What [`template`] is to configure.
+/// Choices of data set, network, optimizer and schedule for a [`template`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
     /// The data set.
@@ -161,7 +161,7 @@ mod tests {
         for choices in all() {
             let text = template(&choices);
             let plain = settings::parse("new.toml", &text, &[]).unwrap().study;
-            // What the comments say, taken at its word, is the same study.
+            // The comments, taken at their word, make the same study.
             let commented = |line: &str| {
                 let line = line.strip_prefix("# ")?;
                 let is_key = line
