@@ -33,7 +33,7 @@ pub struct Checkpoint {
     pub state: CellState,
 }
 
-/// What there was to load.
+/// Result of loading a checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Loaded {
     /// No checkpoint.

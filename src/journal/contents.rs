@@ -1,4 +1,4 @@
-//! What a journal says: its header, its records, and the cells and trials they add up to.
+//! Contents of a journal: its header, its records, and the cells and trials they add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
@@ -38,7 +38,7 @@ pub struct Header {
     pub started: String,
 }
 
-/// What is appended to a journal.
+/// A record, which is appended to a journal.
 #[allow(clippy::large_enum_variant, reason = "few are in memory at a time")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Record {
@@ -46,7 +46,7 @@ pub enum Record {
     Trial {
         /// The trial's cell.
         key: CellKey,
-        /// What is recorded of it.
+        /// The ended trial.
         trial: Trial,
     },
     /// A cell is finished: all its trials are recorded.
@@ -85,7 +85,7 @@ pub enum Record {
     /// Several records that were appended at once, as their bytes. Records of their own could be left with gaps between them by a loss of power,
     /// which no write that was cut short leaves.
     Together(Vec<Vec<u8>>),
-    /// What the start is, that the header or the [`Restart`](Record::Restart) before tells of.
+    /// The start that the header or the [`Restart`](Record::Restart) before tells of.
     Start(Start),
     /// How the last start ended. Where several such records follow one start, the last record counts.
     End(Ending),
@@ -93,7 +93,7 @@ pub enum Record {
     Confirmation {
         /// The cell.
         key: CellKey,
-        /// What is recorded of it.
+        /// The training that confirms the point.
         confirmation: Confirmation,
     },
 }
@@ -192,7 +192,7 @@ pub(super) fn together(records: &[Record]) -> Result<Record, String> {
     records.iter().map(bytes).collect::<Result<_, _>>().map(Record::Together)
 }
 
-/// What a journal's bytes say, and the checksum of the last record; or in one sentence why they are none.
+/// Contents of a journal by its bytes, and the checksum of the last record; or in one sentence why there are none.
 pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let mut at = magic(bytes)?;
     let Some(first) = frame::record(bytes, at) else {

@@ -109,8 +109,8 @@ impl Journal {
         Journal::at(&path, &bytes, &contents, last_checksum, storage)?.append(&[Record::End(ending)])
     }
 
-    /// What the journal at `path` says, if there is one. Nothing is changed, so the journal of a running study can be read too: a record that is
-    /// being appended then counts as [`Contents::dropped_bytes`].
+    /// Reads the journal at `path`, if there is one. Nothing is changed, so the journal of a running study can be read too: a record that is being
+    /// appended then counts as [`Contents::dropped_bytes`].
     ///
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): it is no journal, is damaged before its last record, or cannot be read.

@@ -1,4 +1,4 @@
-//! What is wrong with a file of the journal, in words.
+//! Problems of the journal's files, in words.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::Error;
 use crate::storage::advice;
 
-/// What a person can do about studies that do not fit each other.
+/// Advice about studies that do not fit each other.
 pub(super) const OTHER_STUDY: &str =
     "choose another result file, or start over with --fresh, which moves the old files aside (dps-train confirm: another --output)";
 
