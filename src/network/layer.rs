@@ -93,7 +93,7 @@ pub struct Convolution {
     pub input: Slot,
     /// Shape of the map read.
     pub input_map: Map,
-    /// What happens to the sum.
+    /// Epilogue of the convolution, which is applied to the sum.
     pub epilogue: Epilogue,
     /// The layer that wrote the map read; none where nobody needs its gradient, because no parameter lies before it.
     pub producer: Option<usize>,
@@ -102,8 +102,8 @@ pub struct Convolution {
     pub bypass: Option<usize>,
 }
 
-/// What happens to a convolution's sum. The gradient that a back end keeps for the layer is, for [`Epilogue::ReluMaxPool`], that of the
-/// pooled map; for the others that of the sum.
+/// Operations on a convolution's sum. The gradient that a back end keeps for the layer is, for [`Epilogue::ReluMaxPool`], that of the pooled map; for
+/// the others that of the sum.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Epilogue {
     /// Nothing.
@@ -163,7 +163,7 @@ pub struct Pool {
     pub producer: Option<usize>,
 }
 
-/// What a [`Pool`] makes of a window.
+/// Function of a window that a [`Pool`] computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolKind {
     /// The largest value. The gradient goes to the first position that has it, in reading order.
@@ -209,7 +209,7 @@ pub struct GroupNorm {
     pub producer: usize,
 }
 
-/// What [`GroupNorm`] adds to each variance: PyTorch's default.
+/// Number that [`GroupNorm`] adds to each variance: PyTorch's default.
 pub const EPSILON: f32 = 1e-5;
 
 /// A fully connected layer. The last one of a network makes the logits.
@@ -229,11 +229,11 @@ pub struct Dense {
     pub has_bias: bool,
     /// The layer that wrote the input; none where nobody needs its gradient.
     pub producer: Option<usize>,
-    /// What becomes of the sums.
+    /// Output of the layer, which the sums become.
     pub output: DenseOutput,
 }
 
-/// What becomes of a fully connected layer's sums.
+/// Output of a fully connected layer, which its sums become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DenseOutput {
     /// The sums are the logits.

@@ -100,7 +100,7 @@ impl Reader<'_> {
         found
     }
 
-    /// What the list ends with, in words.
+    /// Last layer of the list, in words.
     fn found(&self) -> String {
         self.layers.last().map_or("no layer".into(), |layer| format!("\"{}\"", layer.name()))
     }
@@ -245,7 +245,7 @@ impl Reader<'_> {
         index
     }
 
-    /// What follows a convolution's sum where that is no residual block.
+    /// Takes the layers of the list that are the epilogue of a convolution outside residual blocks.
     fn epilogue(&mut self, output: Map, stride: usize) -> Result<Epilogue, String> {
         let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
         let relu = self.peek() == Some(&LayerSpec::Relu);

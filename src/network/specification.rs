@@ -42,7 +42,7 @@ pub enum LayerSpec {
         kernel: u32,
         /// Rows and columns from one output to the next.
         stride: u32,
-        /// What the kernel reads beyond the map.
+        /// Padding: values that the kernel reads beyond the map.
         padding: Padding,
         /// Distribution of the initial weights.
         #[serde(skip_serializing_if = "Initialisation::is_usual")]
@@ -104,7 +104,7 @@ pub enum LayerSpec {
 }
 
 names! {
-    /// What a convolution reads beyond the edges of its map.
+    /// Values that a convolution reads beyond the edges of its map.
     Padding {
         /// Nothing.
         Valid = "valid",
