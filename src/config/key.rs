@@ -4,7 +4,7 @@ use super::kind::{Flag, Kind, NamedValue, OneOf};
 use super::names::Named;
 use super::reader::Section;
 
-/// What a key's declaration says besides its name, meaning and default.
+/// Declaration of a key, but for its name, meaning and default.
 pub struct Definition<K> {
     kind: K,
     example: String,
@@ -45,7 +45,7 @@ impl<K> Definition<K> {
     }
 }
 
-/// What a key belongs to.
+/// Optimizers, schedules or criteria that a key belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Only {
     /// The key that decides it: `optimizer`.
@@ -122,7 +122,7 @@ impl<K: Kind> Key<K> {
         }
     }
 
-    /// What is said of the key.
+    /// Help on the key.
     pub fn help(self) -> KeyHelp {
         let Definition { kind, example, only, needed, see } = self.definition;
         KeyHelp {
@@ -141,7 +141,7 @@ impl<K: Kind> Key<K> {
     }
 }
 
-/// What is said of a key.
+/// Help on a key, for pages, messages and new configurations.
 #[derive(Debug, Clone)]
 pub struct KeyHelp {
     /// The section's name.
@@ -169,7 +169,7 @@ pub struct KeyHelp {
 }
 
 impl KeyHelp {
-    /// What needs it, where it belongs to others too.
+    /// Choices that need the key, where it belongs to others too.
     pub fn needed_among_others(&self) -> Option<Only> {
         self.needed.filter(|needed| self.only != Some(*needed))
     }
@@ -191,7 +191,7 @@ impl KeyHelp {
     }
 }
 
-/// What is said of a section.
+/// Help on a section.
 #[derive(Debug, Clone)]
 pub struct SectionHelp {
     /// Name of the section.

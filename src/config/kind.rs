@@ -100,9 +100,9 @@ impl Kind for Flag {
 pub struct Whole {
     min: u32,
     max: u32,
-    /// What 0 stands for, where it stands for something.
+    /// Meaning of 0, where 0 has a meaning of its own.
     zero: Option<&'static str>,
-    /// What is counted, where a sentence says it.
+    /// Unit that is counted, where a sentence says it.
     unit: Option<&'static str>,
 }
 
@@ -179,7 +179,7 @@ pub struct Number {
     high: Bound<f64>,
 }
 
-/// What a sentence calls a number.
+/// Word for a number in a sentence.
 #[derive(PartialEq)]
 enum Sort {
     Fraction,

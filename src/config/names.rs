@@ -4,7 +4,7 @@
 pub trait Named: std::str::FromStr + Copy + 'static {
     /// Every value's name.
     const NAMES: &'static [&'static str];
-    /// What each value means, in the same order.
+    /// Meaning of each value, in the same order.
     const MEANINGS: &'static [&'static str];
 
     /// The value's name.

@@ -1,4 +1,4 @@
-//! What the command line changes in a configuration, before it is validated.
+//! Overrides: changes that the command line makes in a configuration before it is validated.
 
 use super::tree::{Node, Origin, Table, Value, read_value};
 use crate::error::short;

@@ -36,7 +36,7 @@ impl Problems {
         self.found.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect()
     }
 
-    /// What to do about an unknown key, and the key that was meant, where one is near enough.
+    /// Advice about an unknown key, and the key that was meant, where one is near enough.
     fn advise(&self, section: &str, key: &str) -> (String, Option<String>) {
         let here = || self.known.iter().filter(|(path, _)| path == section).map(|(_, name)| *name);
         if let Some(name) = nearest(key, here()) {
@@ -78,7 +78,7 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("fashion", "fashion-mnist"),
 ];
 
-/// What a value must be, and what to do when it is not.
+/// Values that a key may have, and an example of one, for the sentence on another value.
 pub struct Wanted<'w> {
     /// Completes "expected …".
     pub expected: String,

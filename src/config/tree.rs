@@ -51,7 +51,7 @@ pub enum Value {
     Date,
 }
 
-/// What was found, for the middle of a sentence.
+/// Describes a value that was found, for the middle of a sentence.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
