@@ -1,4 +1,4 @@
-//! What is recorded of a cell: its trials.
+//! Record of a cell: its trials and confirmations.
 
 use std::cmp::Ordering;
 use std::fmt;

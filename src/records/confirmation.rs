@@ -1,4 +1,4 @@
-//! What is recorded of confirmations: the points that did best in a cell's search, trained again with fresh seeds.
+//! Records of confirmations: the points that did best in a cell's search, trained again with fresh seeds.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::Trial;
 use crate::data::DataOrder;
 use crate::settings::{Confirm, Varied};
 
-/// What a training draws its random numbers by.
+/// Seeds of a training's random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seeds {
     /// Seed of the initial weights and of the mask.

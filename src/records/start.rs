@@ -1,4 +1,4 @@
-//! What is recorded of a start of a study: when, where and by what program it was, and how the start before it had ended.
+//! Record of a start of a study: when, where and by what program it was, and how the start before it had ended.
 
 use serde::{Deserialize, Serialize};
 

@@ -93,11 +93,11 @@ pub struct Trial {
     /// Number in the cell, from 0 or the study's `search.first_trial` on; also the seed of initialisation, mask and data order, and the Sobol point's
     /// number.
     pub index: u32,
-    /// What the search drew.
+    /// Metaparameters that the search drew.
     pub metaparameters: Metaparameters,
     /// End of the trial.
     pub status: Status,
-    /// Steps to the goal, where it is complete.
+    /// Steps to the goal, where the trial is complete.
     pub steps: Option<u32>,
     /// Optimizer steps taken in all.
     pub steps_run: u32,

@@ -1,4 +1,4 @@
-//! What a study asks of a cell: how many trials, and which confirmations.
+//! Trials and confirmations that a study asks of a cell.
 
 use std::collections::BTreeMap;
 
