@@ -11,7 +11,7 @@ use crate::exit;
 use crate::readable::some;
 use crate::version::VERSION_AND_COMMIT;
 
-/// What was found, in the order in which it is printed.
+/// Findings of the doctor, in the order in which they are printed.
 #[derive(Debug)]
 pub struct Examination {
     lines: Vec<(String, String)>,
@@ -69,7 +69,7 @@ impl Examination {
         }
     }
 
-    /// What was found, a line each, and whether a study can run; `gpu` asks for one on a GPU.
+    /// The findings, a line each, and whether a study can run; `gpu` asks for one on a GPU.
     pub fn text(&self, gpu: bool) -> String {
         let width = self.lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let lines: String = self.lines.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect();

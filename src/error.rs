@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::exit;
 
-/// What the crate's functions return.
+/// Result of the crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Everything that can go wrong, in words meant for the person who runs the program.
@@ -24,7 +24,7 @@ pub enum Error {
     Data {
         /// The file or folder.
         path: PathBuf,
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
     /// A result file could not be written or read.
@@ -32,7 +32,7 @@ pub enum Error {
     Results {
         /// The HDF5 file.
         path: PathBuf,
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
     /// The ranks disagree, or one of them is lost.
@@ -40,7 +40,7 @@ pub enum Error {
     Communication {
         /// The rank that found it.
         rank: usize,
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
     /// Another rank failed; this one ends with it.
@@ -58,13 +58,13 @@ pub enum Error {
     Device {
         /// The device as the configuration names it.
         device: String,
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
     /// Memory is used up.
     #[error("{}", sentences(problem))]
     Memory {
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
     /// A signal asked the program to stop in the middle of something long, which left no trace.
@@ -75,7 +75,7 @@ pub enum Error {
     Journal {
         /// The journal, checkpoint or lock file.
         path: PathBuf,
-        /// What was expected, what was found, what to do.
+        /// Sentence on the problem: what was expected, what was found, what to do.
         problem: String,
     },
 }
@@ -126,7 +126,7 @@ fn sentences(problem: &str) -> String {
     problem.lines().map(|line| short(line, SENTENCE)).collect::<Vec<_>>().join("\n")
 }
 
-/// What to say of an HDF5 file that could not be locked, where HDF5's words for the error say that.
+/// Advice on an HDF5 file that could not be locked, where HDF5's words for the error say that.
 pub(crate) fn locked(words: &str) -> Option<&'static str> {
     words.contains("unable to lock file").then_some(
         "another program has the file open for writing, or its file system has no locks; close that program, or set the environment variable \

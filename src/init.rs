@@ -11,7 +11,7 @@ use crate::optimizer::{OptimizerName, ScheduleName};
 use crate::settings::{Choices, Configuration, SHIPPED, parse, template};
 use crate::{Error, Result};
 
-/// What the command line says of a new configuration; the rest is asked.
+/// Choices of a new configuration that the command line gives; the rest is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct Given {
     /// Data set.
@@ -98,7 +98,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     }
 }
 
-/// What is given, or the answer to a question; an empty answer means the `usual` one.
+/// Returns the choice that is given, or asks for it; an empty answer means the `usual` one.
 fn choose<T: Copy + std::fmt::Display + std::str::FromStr>(
     given: Option<T>,
     what: &str,

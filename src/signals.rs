@@ -24,7 +24,7 @@ static EARLY: AtomicI32 = AtomicI32::new(0);
 struct Speaker {
     /// Whether it tells it as a JSON object.
     json: bool,
-    /// What the last checkpoint has, and when it was written.
+    /// Contents of the last checkpoint, in words, and when it was written.
     saved: Option<(String, Instant)>,
 }
 

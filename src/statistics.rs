@@ -18,7 +18,7 @@ const PAIRS: f64 = 256.0;
 /// Seeds of which a mean is made, at least.
 pub const FEWEST_SEEDS: usize = 4;
 
-/// What a training that failed is taken to have needed, in times the limit, where its steps must be a number.
+/// Steps that stand for a training that failed, in times the limit, where its steps must be a number.
 pub const BEYOND_LIMIT: f64 = 1.5;
 
 /// The 97.5th percentile of a normal distribution: the quantile of a 95 % interval.

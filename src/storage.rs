@@ -70,7 +70,7 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     if kind.is_file() { opened } else { Err(refused(described(kind))) }
 }
 
-/// What has a name, where it is no regular file.
+/// Kind of a file system's entry that is no regular file, in words.
 pub(crate) fn described(kind: fs::FileType) -> &'static str {
     match kind {
         kind if kind.is_symlink() => "a link",
@@ -131,7 +131,7 @@ pub fn digest(path: &Path) -> io::Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// What a person can do about an error of a file operation.
+/// Advice for a person on an error of a file operation.
 pub(crate) fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
@@ -156,7 +156,7 @@ impl Storage for Disk {
         make_folder(folder(path))?;
         let new = || OpenOptions::new().write(true).create_new(true).open(path);
         match new() {
-            // What a killed job left, or a link that somebody put there: the name itself is removed, not what it leads to.
+            // The name may be of a file that a killed job left, or of a link that somebody put there: it is removed, not what it leads to.
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| new()),
             other => other,
         }

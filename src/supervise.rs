@@ -1,6 +1,6 @@
 //! A study that goes on by itself: a command that measures one, started again after ends that a new start can mend.
 //!
-//! What lives here starts a process, waits for it and looks at the study's files; it knows nothing of MPI and trains nothing.
+//! The module starts a process, waits for it and looks at the study's files; it knows nothing of MPI and trains nothing.
 
 mod hosts;
 mod output;
@@ -128,7 +128,7 @@ fn run(command: &[OsString], hosts: Option<HostWatch>, output: &Path) -> Result<
     }
 }
 
-/// What was seen of a running command.
+/// Observations of a running command.
 struct Watch {
     /// When the lock was last looked at.
     looked: Instant,

@@ -1,4 +1,4 @@
-//! What the definitions of the command lines make besides help: completions of shells, and manual pages.
+//! Completions of shells and manual pages, made of the definitions of the command lines.
 
 use clap::Command;
 use clap_complete::{Shell, generate};

@@ -84,7 +84,7 @@ pub(super) fn manual() -> String {
     )
 }
 
-/// What the manual page says of options beyond help.
+/// Paragraph on the options that the manual page has beyond help.
 const MORE: &str = "\
 Several result files are compared; those of one study become one. A .csv is a table of steps-to-result, a folder is in the layout of Shallue et al.'s
 public data: study.json, metadata.json, measurements.csv. With --goal steps-to-result is found as far as the recorded evaluations say it; the first goal

@@ -145,7 +145,7 @@ fn live(arguments: &ReportArguments) -> dps::Result<Report> {
     }
 }
 
-/// What to say where a result file is not there yet: a study writes it after its first cell. Without a journal no study has begun to.
+/// Sentence on a result file that is not there yet: a study writes it after its first cell. Without a journal no study has begun to.
 fn waiting(path: &Path) -> String {
     if journal::journal_path(path).exists() {
         return format!("{}: waiting for the study's first cell", path.display());

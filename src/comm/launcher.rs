@@ -32,7 +32,7 @@ const OPEN_MPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
 /// Srun's variable with the number of processes.
 const SRUN_SIZE: &str = "SLURM_STEP_NUM_TASKS";
 
-/// What a launcher said to the process that it started. MPI changes these variables when it starts, so they are read before.
+/// Numbers that a launcher gave to the process that it started. MPI changes these variables when it starts, so they are read before.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launched {
     /// This process's number.
@@ -131,7 +131,7 @@ fn own_mpirun() -> Option<PathBuf> {
 /// How long `mpirun --version` may take. It may wait for a file system that does not answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What `mpirun` in the PATH says of itself, and whether it is of the same MPI as `library`; none where there is no mpirun.
+/// Version of `mpirun` in the PATH by its own words, and whether it is of the same MPI as `library`; none where there is no mpirun.
 pub fn mpirun(library: &str) -> Option<(String, bool)> {
     let mut command = Command::new("mpirun");
     let mut asked = command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;

@@ -71,7 +71,7 @@ fn host(root: &Path) -> Option<Limit> {
     Some(Limit { name: "the host".into(), bytes: bytes("MemTotal:")?, free: bytes("MemAvailable:")? })
 }
 
-/// What Slurm promised a job on each node. Not every cluster holds a job to it by a control group: some kill it.
+/// Memory that Slurm promised a job on each node. Not every cluster holds a job to it by a control group: some kill it.
 fn slurm(variable: &dyn Fn(&str) -> Option<String>, used: u64) -> Option<Limit> {
     let number = |name| variable(name)?.trim().parse::<u64>().ok().filter(|&number| number > 0);
     variable("SLURM_JOB_ID")?;
@@ -90,7 +90,7 @@ const THREAD: u64 = (64 << 20) + (2 << 20);
 /// Threads besides those that train: the first one, one that waits for signals, one that writes files.
 const OTHER_THREADS: u64 = 3;
 
-/// What `ulimit` sets for each process.
+/// Limits that `ulimit` sets for each process.
 fn resources(threads: u64) -> [Option<Limit>; 2] {
     let limit = |resource, used: &str, reserved: u64, name: &str| {
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };

@@ -71,7 +71,7 @@ impl Forecast {
 }
 
 impl Measured {
-    /// What a cell's record says.
+    /// The measured cell of a record.
     pub fn of(cell: &Cell) -> Measured {
         Measured { key: cell.key, trials: cell.trials.len(), seconds: cell.seconds + cell.confirmation_seconds() }
     }

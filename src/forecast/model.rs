@@ -52,7 +52,7 @@ pub(super) struct Model {
     scatter: f64,
 }
 
-/// What the most likely parameters say of a cell.
+/// Prediction of a cell's seconds by the most likely parameters.
 struct Law {
     /// The logarithm of its seconds.
     log: f64,
@@ -97,7 +97,7 @@ impl Model {
         model
     }
 
-    /// What the cells will take, each less the seconds that it has taken.
+    /// Seconds that the cells will take, each less those that it has taken.
     pub(super) fn left(&self, cells: &[(CellKey, f64)]) -> Left {
         // Sparsities without a factor in the model.
         let is_unknown = |sparsity: &f64| *sparsity > 0.0 && !self.factors.contains(sparsity);

@@ -26,7 +26,7 @@ impl<T: Copy> ByMetaparameter<T> {
         self.0[name as usize] = value;
     }
 
-    /// What `of` makes of each value, in the order of [`Metaparameter`].
+    /// Maps each value by `of`, in the order of [`Metaparameter`].
     pub fn map<U: Copy>(&self, mut of: impl FnMut(T) -> U) -> ByMetaparameter<U> {
         self.iter().map(|(name, value)| (name, of(value))).collect()
     }

@@ -11,8 +11,8 @@ use crate::config::names::{Named, names};
 use crate::readable::{count, significant};
 
 names! {
-    /// What a trial trains with besides its seed. Each one that is searched is a dimension of the Sobol sequence, in this order: a new one comes
-    /// last, or the trials of every study change.
+    /// Numbers that a trial trains with besides its seed. Each one that is searched is a dimension of the Sobol sequence, in this order: a new one
+    /// comes last, or the trials of every study change.
     Metaparameter {
         /// Learning rate η. The default is the paper's range.
         LearningRate = "learning_rate",
@@ -43,19 +43,19 @@ names! {
     }
 }
 
-/// What is declared of a metaparameter besides its name and its meaning.
+/// Declaration of a metaparameter, but for its name and its meaning.
 struct Declaration {
     /// The metaparameter's letter in formulae; empty where it has none.
     symbol: &'static str,
-    /// What tables and axes call it.
+    /// Name of the metaparameter in tables and on axes.
     title: &'static str,
     /// Values that the metaparameter may have.
     values: Number,
     /// A usual range: the paper's where it has one. Its scale is also that of axes.
     example: Example,
-    /// What has it; none where every study may.
+    /// Optimizers or schedules that have the metaparameter; none where every study may.
     only: Option<Only>,
-    /// What cannot do without it.
+    /// Optimizers or schedules that need the metaparameter.
     needed: Option<Only>,
     /// Setting of the metaparameter where it is not given to what has it.
     default: Option<Setting>,
@@ -135,7 +135,7 @@ impl Metaparameter {
         self.declaration().symbol
     }
 
-    /// What tables and axes call it.
+    /// Name of the metaparameter in tables and on axes.
     pub fn title(self) -> &'static str {
         self.declaration().title
     }
@@ -183,7 +183,7 @@ impl Metaparameter {
         let Declaration { values, example, only, needed, default, .. } = declaration;
         let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
         let definition = key(kind, range_as_toml(example)).had_by(only, needed);
-        // What every study has is given where it is not said; what some have, once it is known which one the study is.
+        // The default of what every study has is given here; the default of what some have, once it is known which one the study is.
         let unsaid = default.filter(|_| only.is_none());
         Key::new("search", self.name(), Self::MEANINGS[self as usize], Some(unsaid), definition)
     }

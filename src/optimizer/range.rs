@@ -1,4 +1,4 @@
-//! What a configuration says of a metaparameter: a value, or a range with a scale.
+//! Settings of a metaparameter in a configuration: a value, or a range with a scale.
 
 use serde::Serialize;
 
@@ -42,9 +42,9 @@ pub struct Range {
     pub scale: Scale,
 }
 
-/// What a metaparameter's value, or range of values, may be.
+/// Limits of a metaparameter's value, or of its range of values.
 pub struct Searched {
-    /// What the value and the limits of a range may be.
+    /// Numbers that the value and the limits of a range may be.
     pub values: Number,
     /// The scales of a range that fit the values.
     pub scales: &'static [Scale],

@@ -1,4 +1,4 @@
-//! What one optimizer step does.
+//! Update rule of the parameters in one optimizer step.
 
 use super::Schedule;
 use super::by_metaparameter::Metaparameters;
@@ -85,7 +85,7 @@ impl Rule {
         *w -= rate * (g + momentum * *v);
     }
 
-    /// What the updates of all parameters share at step k (from 0), for Adam and AdamW.
+    /// Numbers that the updates of all parameters share at step k (from 0), for Adam and AdamW.
     ///
     /// The corrections of bias, 1 − β^(k + 1), are computed once a step in double precision, by an implementation of the power that is the same on
     /// every machine; what they make is rounded once.

@@ -13,7 +13,7 @@ pub struct Schedule {
     pub rate: f64,
     /// Steps W of the warm-up; 0 for none.
     pub warmup_steps: u32,
-    /// What the rate does after the warm-up.
+    /// Decay of the rate after the warm-up.
     pub decay: Decay,
 }
 
@@ -39,7 +39,7 @@ pub enum Decay {
     },
     /// By a factor every so many steps.
     Step {
-        /// What the rate is multiplied by, γ.
+        /// Factor γ, by which the rate is multiplied.
         factor: f64,
         /// Steps between two falls, S; at least 1.
         every: u32,

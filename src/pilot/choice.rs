@@ -36,7 +36,7 @@ const FACTOR: f64 = 10.0;
 /// Most digits of a goal.
 const MOST_DIGITS: i32 = 6;
 
-/// What is proposed, and why.
+/// Proposal of goal, steps, interval and ranges, with reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The goal error.
@@ -51,11 +51,11 @@ pub struct Choice {
     pub why: [String; 3],
     /// Each searched range as proposed, and why.
     pub ranges: Vec<(Metaparameter, Range, String)>,
-    /// What could not be had, a sentence each.
+    /// Problems that the proposal could not solve, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// What the curves of `corners` propose for `study`, on so many validation examples of which guessing the most common class misses `guessing`.
+/// Proposal for `study` by the curves of `corners`, on so many validation examples of which guessing the most common class misses `guessing`.
 ///
 /// # Errors
 /// A sentence, where a corner has no curve that learned anything, or no goal lies below what its curves begin with.

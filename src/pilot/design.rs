@@ -21,7 +21,7 @@ const EVALUATIONS: u32 = 32;
 /// A goal that means no errors at all, so that every curve is whole.
 const NO_GOAL: &str = "1e-9";
 
-/// What the command line asks of a pilot's size.
+/// Size of a pilot, as the command line asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::Args)]
 pub struct Asked {
     /// Points of the search that are tried [default: 8, or all trials of a smaller study]
@@ -43,7 +43,7 @@ pub struct Part {
     pub every: u32,
     /// Trials of each of its one or two cells.
     pub trials: u32,
-    /// What turns the configuration into this study.
+    /// Changes of the configuration that make this study of it.
     pub overrides: Vec<Override>,
     /// Result file of the study.
     pub output: PathBuf,

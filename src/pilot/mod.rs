@@ -6,7 +6,7 @@
 //! - `document`: the proposal as a configuration with comments;
 //! - `proposal`: all of it together, with the picture.
 //!
-//! What lives here may not train or know of ranks: a pilot is measured as every study is.
+//! The module may not train or know of ranks: a pilot is measured as every study is.
 
 mod choice;
 mod corner;

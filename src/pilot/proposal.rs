@@ -24,11 +24,11 @@ pub struct Proposal {
     pub text: String,
     /// The curves, the best of each corner marked.
     pub chart: Chart,
-    /// What a terminal shows: the corners, the proposal and notes.
+    /// Text for a terminal: the corners, the proposal and notes.
     pub summary: String,
 }
 
-/// What the results of the pilot's studies propose for a configuration that was read from `text` with the changes `overrides`. Guessing the most
+/// Proposal by the results of the pilot's studies, for a configuration that was read from `text` with the changes `overrides`. Guessing the most
 /// common class misses `guessing` of the validation examples. The picture is called `picture` in the configuration.
 ///
 /// # Errors

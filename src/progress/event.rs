@@ -1,4 +1,4 @@
-//! What happens while a study runs, who is told, and the words that observers share.
+//! Events of a running study, the observers that are told of them, and the words that observers share.
 
 use crate::forecast::Forecast;
 use crate::readable::{digits, duration, some};

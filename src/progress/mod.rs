@@ -1,4 +1,4 @@
-//! What a person, or a log, sees of a running study.
+//! Progress of a running study, as a person or a log sees it.
 //!
 //! Rank 0 alone has an [`Observer`]. It shows events and may not change anything.
 

@@ -1,4 +1,4 @@
-//! What a criterion is: what it is given, and which scores it makes of that.
+//! Criteria: the numbers that they are given, and the scores that they make of these.
 
 use super::mask::{Mask, keep_highest};
 use super::section::BiasPruning;
@@ -21,7 +21,7 @@ pub trait Criterion {
 /// A criterion that removes connections in rounds, and in each scores those that are left anew. Its masks depend on the sparsity, so one is made for
 /// each; it takes seconds, so a study keeps it in its journal.
 ///
-/// What is scored is the network's flow: the sum R of the logits of an image whose values are all 1, the network's parameters replaced by their
+/// Scores are of the network's flow: the sum R of the logits of an image whose values are all 1, the network's parameters replaced by their
 /// magnitudes. No data take part. ReLU, pools, means and shortcuts are those of the network: no value is negative, so ReLU changes none, and a
 /// maximum takes the first of equal values.
 pub trait Iterated: Sync {

@@ -54,7 +54,7 @@ mod tests {
         }
     }
 
-    /// What stays in place is what chance leaves there: half of the half that is kept.
+    /// Positions stay as chance leaves them: half of the half that is kept.
     #[test]
     fn positions_are_left_to_chance_and_to_the_seed() {
         let network = Network::new(NetworkName::SimpleCnn);

@@ -6,7 +6,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 /// Words of one ChaCha block: what belongs to one index.
 const BLOCK: usize = 16;
 
-/// What a random number is for, so that two uses of one seed never share numbers.
+/// Purpose of a random number, so that two uses of one seed never share numbers.
 ///
 /// The values are part of every recorded result: they must never be renumbered or given to another use; new purposes take new numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -186,7 +186,7 @@ impl Plan<'_> {
         }
         let row: usize = self.extents.iter().skip(1).product::<usize>() * self.width;
         let (bytes, stored) = (self.extents.iter().product::<usize>() * self.width, self.dataset.storage_size());
-        // What was never written takes no bytes.
+        // Values that were never written take no bytes.
         if self.chunk.is_none() && stored != 0 && stored < bytes as u64 {
             return Err(format!("expected {bytes} bytes of values, found {stored}: the file is damaged; write it again"));
         }
@@ -455,7 +455,7 @@ mod tests {
 
     use super::*;
 
-    /// What HDF5 reads of a sound dataset is what is read here, for every combination of filters and chunks of several shapes.
+    /// Values of a sound dataset are read as HDF5 reads them, for every combination of filters and chunks of several shapes.
     #[test]
     fn chunks_become_what_hdf5_reads() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the end of a reading process means.
+//! End of a reading process, and its meaning.
 
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
@@ -45,7 +45,7 @@ pub(super) fn judged(child: &mut Child) -> io::Result<()> {
     Err(io::Error::other(Problem(problem)))
 }
 
-/// What the end of a process means that has not said its answer to the end.
+/// Sentence on the end of a process that has not said its answer to the end.
 fn ended(status: ExitStatus) -> String {
     let advice = "the file is probably damaged; copy it again, or write it anew";
     match (status.signal(), status.code()) {

@@ -3,8 +3,8 @@
 //! A program that calls [`begin`] first has each file read by a second process of the same program, with limits on memory and time; the end of that
 //! process is an error of the file. A program that does not, such as one that uses this library, reads in its own process, where such a file ends it.
 //!
-//! What lives here starts that process and speaks with it (`ask`), and sees that a file has its values in itself (`open`). It does not know what
-//! the files hold: `results` and `data`, which read them, each give a [`Task`].
+//! The module starts that process and speaks with it (`ask`), and sees that a file has its values in itself (`open`). It does not know what the files
+//! hold: `results` and `data`, which read them, each give a [`Task`].
 
 mod chunks;
 mod end;

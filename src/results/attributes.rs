@@ -1,5 +1,5 @@
-//! What groups, tables and arrays of the file have in common: chunks, and attributes of texts and numbers. A group of attributes is declared once,
-//! with [`attributes!`].
+//! Code that groups, tables and arrays of the file share: chunks, and attributes of texts and numbers. A group of attributes is declared once, with
+//! [`attributes!`].
 
 use hdf5::types::{FixedUnicode, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, DatasetBuilder, Extents, H5Type, Location};

@@ -145,7 +145,7 @@ impl<'a> Arrays<'a> {
     }
 }
 
-/// What a column means here, where NaN stands for -1.
+/// Meaning of a column here, where NaN stands for -1.
 fn meaning(column: &Column) -> String {
     column.meaning.replace("-1 where", "NaN where")
 }

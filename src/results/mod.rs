@@ -1,8 +1,8 @@
 //! The result file: one HDF5 file a study, written as cells are finished and read by `dps-report` and by anything that speaks HDF5.
 //!
-//! What lives here is the schema (versioned), its writer, its reader and the atomic publication of a file. Each table is declared once, in
-//! `schema.rs`, and each group of attributes once, in `environment.rs` and `workload.rs`: the tables of docs/results.md are made from these.
-//! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module reads HDF5 files.
+//! The module has the schema (versioned), its writer, its reader and the atomic publication of a file. Each table is declared once, in `schema.rs`,
+//! and each group of attributes once, in `environment.rs` and `workload.rs`: the tables of docs/results.md are made from these. The module knows the
+//! study's records and nothing of how they came about; beside data sets (`data`) no other module reads HDF5 files.
 
 mod attributes;
 mod codes;
@@ -39,7 +39,7 @@ pub struct Results {
     pub configuration: String,
     /// Where, when and by what the study was run; nothing here changes a result.
     pub environment: Environment,
-    /// What was trained, and to which goal.
+    /// Workload that was trained: data, network, optimizer and goal.
     pub workload: WorkloadSummary,
     /// Measured cells: in the order of measuring, or by batch size and sparsity of merged files and where cells get more trials.
     pub cells: Vec<Cell>,

@@ -5,7 +5,7 @@ use hdf5::H5Type;
 
 use super::codes::{EndingCode, MaskHash, ShortText, StatusCode};
 
-/// What is declared of a column, but for its values.
+/// Declaration of a column, but for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     /// Name of the column.
@@ -14,7 +14,7 @@ pub struct Column {
     pub kind: &'static str,
     /// Unit of the values, as netCDF names units; empty where they count things, or are codes or texts.
     pub unit: &'static str,
-    /// What the values mean.
+    /// Meaning of the values.
     pub meaning: &'static str,
     /// Whether it says where in the file other rows are, and so nothing of a training.
     pub is_place: bool,
@@ -24,7 +24,7 @@ pub struct Column {
 pub trait Table: H5Type + Copy {
     /// Path in the file.
     const PATH: &'static str;
-    /// What one row is.
+    /// Meaning of one row.
     const ROW: &'static str;
     /// The table's columns in order.
     const COLUMNS: &'static [Column];

@@ -5,7 +5,7 @@ use super::environment::the_first;
 use crate::records::Cell;
 
 attributes! {
-    /// What was trained, and to which goal.
+    /// Workload that was trained: data, network, optimizer and goal.
     WorkloadSummary, "workload" {
         dataset: String = "name of the data set" => the_first,
         network: String = "name of the network" => the_first,

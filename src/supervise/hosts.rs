@@ -135,7 +135,7 @@ pub(super) struct Watch {
     silent: Vec<String>,
 }
 
-/// What a round of answers says.
+/// Result of a round of answers.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answers {
     /// All hosts answer; or none does, which says more of the way to them.
@@ -199,7 +199,7 @@ fn host(item: &str) -> Option<(String, usize)> {
         return None;
     }
     let slots = slots.map_or(Some(1), |slots| slots.parse().ok().filter(|slots| (1..=100_000).contains(slots)))?;
-    // What begins with a hyphen would be an option of ssh.
+    // Names that begin with a hyphen would be options of ssh.
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     (!name.is_empty() && !name.starts_with('-') && name.chars().all(is_name)).then(|| (name.to_owned(), slots))
 }

@@ -1,5 +1,5 @@
-//! What can be typed after `dps-train`, declared for clap: parser, help, completions and manual pages are made of it, and the programs read its
-//! fields. A word that belongs to the configuration goes on as text, for the configuration's rules to check.
+//! Command line of `dps-train`, declared for clap: parser, help, completions and manual pages are made of it, and the programs read its fields. A
+//! word that belongs to the configuration goes on as text, for the configuration's rules to check.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -211,7 +211,7 @@ pub struct ReplayArguments {
     pub csv: Option<PathBuf>,
 }
 
-/// What `dps-train` is asked to do.
+/// Commands of `dps-train`.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Train {
     /// Measure a study, plan it, or list its cells: a command line without a command.
@@ -222,7 +222,7 @@ pub enum Train {
         /// The file to write, which must not be there yet.
         #[arg(value_name = "NEW.toml")]
         path: PathBuf,
-        /// What the configuration is of; the rest is asked.
+        /// Choices of the configuration that are given; the rest is asked.
         #[command(flatten)]
         given: Given,
         /// Where the data are.
@@ -355,7 +355,7 @@ pub enum Train {
     },
 }
 
-/// What is done with data sets.
+/// Commands on data sets.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum DataCommand {
     /// Fetch a data set; without a name, list those there are.

@@ -115,7 +115,7 @@ fn named(config: &Path, ending: &str) -> OsString {
 }
 
 impl StudyArguments {
-    /// What the command line changes in the configuration: `--set` in order, then the options that have a name of their own.
+    /// Changes that the command line makes in the configuration: `--set` in order, then the options that have a name of their own.
     pub fn overrides(&self) -> Vec<Override> {
         let list = |option: &str, key: &str, values: &[String]| {
             let array = toml::Value::Array(values.iter().map(|value| literal(value)).collect());
@@ -163,7 +163,7 @@ impl ShownArguments {
 }
 
 impl ExecutionArguments {
-    /// What the options change in the configuration.
+    /// Changes that the options make in the configuration.
     pub fn overrides(&self) -> impl Iterator<Item = Override> {
         let device = self.device.iter().map(|value| set("--device", "execution.device", value));
         device.chain(self.threads.iter().map(|value| set("--threads", "execution.threads", value)))

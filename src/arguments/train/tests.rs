@@ -1,4 +1,4 @@
-//! What command lines mean, and which are refused.
+//! Tests of command lines: their meaning, and refusals.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -183,7 +183,7 @@ fn completions_and_manual_pages_are_of_both_programs() {
     for name in ["dps-train.1", "dps-train-merge.1", "dps-train-data-fetch.1", "dps-report.1"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    // What the help leaves out is in the pages.
+    // The pages have commands and options that the help leaves out.
     assert!(names.contains(&"dps-train-ended.1"), "{names:?}");
     assert!(["\\-\\-cells", "\\-\\-fresh", "Examples"].iter().all(|word| pages[0].1.contains(word)), "{}", pages[0].1);
     let text = &pages[0].1;

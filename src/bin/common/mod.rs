@@ -1,4 +1,4 @@
-//! What both programs share: how they end. The library ends no process, so whatever does so lives in `src/bin`.
+//! Ends of both programs. The library ends no process, so whatever does so lives in `src/bin`.
 
 mod allocator;
 

@@ -116,7 +116,7 @@ fn be_ready() {
 /// where there is one, if the study takes longer than a minute to stop.
 fn listen(launched: bool) -> std::io::Result<()> {
     signal_hook::flag::register_conditional_shutdown(SIGINT, exit::KILLED.into(), signals::stop_flag())?;
-    // What MPI and CUDA do at the end of a process may wait for the launcher.
+    // `leave` ends the process at once: at an ordinary end MPI and CUDA may wait for the launcher.
     signals::listen(launched.then_some(|| leave(exit::COMMUNICATION)))
 }
 

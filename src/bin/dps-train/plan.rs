@@ -23,7 +23,7 @@ pub fn plan(arguments: &StudyArguments, prepared: &Prepared, world: &dyn Communi
     format!("{}\n{bound}{own}{expected}", study::layer_table(study, network))
 }
 
-/// What a study costs at most on the ranks of `world`.
+/// Cost of a study at most, on the ranks of `world`.
 pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
     let Prepared { configuration, facts, network, chosen, .. } = prepared;
     let study = &configuration.study;

@@ -92,7 +92,7 @@ pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: 
     }
 }
 
-/// What shows the progress, on the rank that speaks.
+/// Observer that shows the progress, on the rank that speaks.
 pub fn observer(arguments: &StudyArguments, speaks: bool) -> Box<dyn Observer> {
     if speaks {
         progress::observer(arguments.shown.form(), arguments.shown.verbose, std::io::stderr().is_terminal())
@@ -186,12 +186,12 @@ pub fn fail(speaks: bool, progress: ProgressForm, error: &Error) -> u8 {
 pub struct Prepared {
     /// The study.
     pub configuration: settings::Configuration,
-    /// What is known of its data, and the network for them.
+    /// Facts of the study's data, and the network for them.
     pub facts: Facts,
     pub network: Arc<Network>,
     /// The device, which the studies of a pilot share.
     pub chosen: Rc<Chosen>,
-    /// What is to be said of the device.
+    /// Sentences on the device.
     pub about_device: Vec<String>,
 }
 
