@@ -62,7 +62,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 /// The files of `src/` but its root and the programs, each as its module's path with its code: comments, strings and tests left out.
 type Files = BTreeMap<Vec<String>, String>;
 
-/// What a file names, as paths from the crate's root on: where, and what.
+/// Imports of each module, as paths from the crate's root on.
 type Imports = BTreeMap<Vec<String>, Vec<Vec<String>>>;
 
 #[test]
@@ -167,7 +167,7 @@ fn the_library_ends_no_process() {
     assert_eq!(programs.each_ref().map(|code| end_of_the_process(code)), [Some("exit"), Some("register_conditional_shutdown")]);
 }
 
-/// What in this code would end the process, if anything.
+/// The call in this code that would end the process, if there is one.
 fn end_of_the_process(code: &str) -> Option<&'static str> {
     const ENDS: [&str; 10] = [
         "exit",

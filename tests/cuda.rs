@@ -217,8 +217,8 @@ fn a_step_of_every_rule_and_schedule_agrees() {
     }
 }
 
-/// What the paper does not use: Adam and AdamW, cosines, steps and warm-ups, weight decay and averaged weights, for more steps than learning rates go
-/// to the GPU at once; and evaluations, which are of the averages.
+/// Rules and schedules that the paper does not use: Adam and AdamW, cosines, steps and warm-ups, weight decay and averaged weights, for more steps
+/// than learning rates go to the GPU at once; and evaluations, which are of the averages.
 #[test]
 fn steps_of_every_other_rule_and_schedule_agree() {
     let Some(cuda) = gpu() else { return };
@@ -449,7 +449,7 @@ fn a_lane_whose_loss_is_not_finite_stops_where_the_cpus_does() {
         assert_eq!(progress[lane].broken, expected[lane].broken, "lane {lane}");
     }
     assert!(!progress[1].loss.is_finite() && progress[0].loss.is_finite() && progress[2].loss.is_finite());
-    // What stopped stays as it was.
+    // The lane that stopped stays as it was.
     let mut lanes = gpu.lanes(starts.clone()).unwrap();
     gpu.train(&mut lanes, 0..expected[1].broken.unwrap(), 4).unwrap();
     assert_eq!(gpu.state(&lanes, 1).unwrap().weights, states[1].weights);

@@ -137,7 +137,7 @@ fn images_of_floats_are_those_of_bytes() {
     assert_eq!(found, expected);
 }
 
-/// What is said of layers is what the comparisons above went through: all kinds of kernels.
+/// The comparisons above went through all kinds of kernels, by the words for them.
 #[test]
 fn random_networks_use_every_kind_of_kernel() {
     let mut words: Vec<&str> = (0..8).flat_map(|seed| cuda::kernels(&Case::new(seed, 1).network)).collect();

@@ -119,7 +119,7 @@ fn compare_figure(page: &str, made: &Path) {
     }
 }
 
-/// What the measured cells of the paper's studies say of its claims.
+/// Verdicts of the measured cells of the paper's studies on its claims.
 #[test]
 fn the_page_of_the_paper_says_what_the_data_say() {
     let figures = ["answer", "steps-to-result", "normalised", "rates"]

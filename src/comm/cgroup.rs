@@ -1,4 +1,4 @@
-//! Memory limits that control groups (cgroups) of Linux, version 1 and 2, set for this process. Containers and Slurm set them.
+//! Limits of memory and processors that control groups (cgroups) of Linux, version 1 and 2, set for this process. Containers and Slurm set them.
 //!
 //! A group's limits hold for all groups inside it, so the process's own group and all above it are asked. Files are looked for under a root
 //! folder, `/` but in tests.

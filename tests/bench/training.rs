@@ -53,19 +53,19 @@ struct Arguments {
     /// One JSON object a line: network, task, batch, threads, sparsity, kernels, images_per_second, low, high, best.
     #[arg(long)]
     json: bool,
-    /// What cargo says.
+    /// Option that cargo adds to the command line of a benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// What there is to measure.
+/// Kind of task to measure.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Kind {
     Train,
     Evaluate,
 }
 
-/// What a case does.
+/// Task of a case.
 #[derive(Clone, Copy, PartialEq)]
 enum Task {
     /// Steps on batches of that many.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::study::{train, write_data};
 
-/// What `dps-train doctor` prints, and its exit code.
+/// Output of `dps-train doctor`, and its exit code.
 fn doctor(command: &mut Command, data: &Path, options: &[&str]) -> (String, Option<i32>) {
     let output = command.arg("doctor").arg("--data").arg(data).args(options).output().unwrap();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -120,7 +120,7 @@ fn a_study_takes_the_memory_that_its_plan_says() {
         let command = || {
             let mut command = if ranks == 1 { train() } else { mpirun(ranks) };
             command.arg(&config).arg("--data").arg(folder.path()).args(["--device", "cpu", "--threads", "1", "--quiet"]);
-            // What a checkpoint takes is in the plan's other number.
+            // Memory of a checkpoint is in the plan's other number.
             command
                 .args(["--set", "execution.checkpoint_seconds=0"])
                 .args(&settings)

@@ -1,4 +1,4 @@
-// What libcuda's stand-in offers to the other three: its streams and its memory.
+// Functions that libcuda's stand-in offers to the other three: its streams and its memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>

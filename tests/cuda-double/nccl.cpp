@@ -37,7 +37,7 @@ enum Operation { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kReduce };
 constexpr size_t kChunk = 1 << 20;
 constexpr int kMostRanks = 16;
 
-// What a collective is: the same on every rank, or an error.
+// Kind and size of a collective: the same on every rank, or an error.
 struct Tag {
     int operation, type, reduction, root;
     size_t count;
@@ -285,7 +285,7 @@ static int start(const Job& job) {
     if (job.receives() && !emuInside((unsigned long long)job.receive, job.receive_bytes())) {
         return refuse(kInvalidArgument, "the receive buffer is not all in one allocation");
     }
-    // What NCCL then does to memory of a pool, which all of the product's is, is not known.
+    // NCCL would then register memory of a pool, as all of the product's is: the effect of that is not known.
     const char* registers = getenv("NCCL_GRAPH_REGISTER");
     if (emuCapturing(job.stream) && !(registers && !strcmp(registers, "0")))
         return refuse(kInvalidUsage, "a recorded collective would register memory of a pool (NCCL_GRAPH_REGISTER is not 0)");

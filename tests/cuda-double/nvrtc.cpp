@@ -296,7 +296,7 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
     std::string cxx = environment("CUDA_EMU_CXX", "g++"), optimise = environment("CUDA_EMU_CXXFLAGS", "-O2 -ffp-contract=off");
     std::string folder = environment("CUDA_EMU_CACHE", "");
     if (folder.empty()) {
-        // What lies there is run, so nobody else may write to it.
+        // Programs that lie there are run, so nobody else may write to it.
         folder = "/tmp/cuda-double-" + std::to_string(getuid());
         mkdir(folder.c_str(), 0700);
         struct stat made;

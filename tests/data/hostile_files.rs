@@ -250,7 +250,7 @@ fn a_pipe_is_refused_at_once() {
     assert!(said.contains("found a folder or a device"), "{said}");
 }
 
-/// What the process finds is what the library finds, bit for bit.
+/// The process finds the same records as the library, bit for bit.
 #[test]
 fn a_sound_result_file_is_read_as_before() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments/data/optimizers-sgd.h5");

@@ -89,7 +89,7 @@ fn every_format() -> TempDir {
         // Blocks of a tape or a disk image are filled up so.
         ("t10k-labels.idx1-ubyte.gz", [gzip(&idx(8, &TESTS[..1], &labels(TESTS[0]))), vec![0; 700]].concat()),
         ("README", b"text".to_vec()),
-        // What macOS, downloads and dps-train data fetch leave beside data.
+        // Files that macOS, downloads and dps-train data fetch leave beside data.
         ("._emnist-mine-train-images-idx3-ubyte.gz", b"attributes".to_vec()),
         (".t10k-images.idx3-ubyte.swp", b"edited".to_vec()),
         ("t10k-images.idx3-ubyte.part", b"half".to_vec()),
@@ -281,7 +281,7 @@ fn channels_may_be_first() {
         assert_eq!(Dataset::load(own(path), data.path(), &first).unwrap(), last, "{path}");
         assert_eq!(Facts::of(&own(path), data.path(), &first).unwrap(), last.facts(), "{path}");
     }
-    // What looks like channels first is, or is not, by the key alone.
+    // An array that looks like channels first is, or is not, by the key alone.
     let bytes = pixels([24, 3, 5, 5], 3);
     npz(&[("x", npy("|u1", &[24, 3, 5, 5], &bytes)), ("y", npy("|u1", &[24], &labels(24)))], &data.path().join("odd.npz"));
     assert!(load(data.path(), "odd.npz").is_err());
@@ -488,7 +488,7 @@ fn a_validation_set_of_its_own_takes_the_place_of_the_split() {
     assert_eq!(found.validation.images, Pixels::Bytes(pixels([9, 5, 4, 2], 3)));
     assert_eq!(found.validation.labels, labels(9).into_iter().map(u16::from).collect::<Vec<u16>>());
     assert_eq!(Facts::of(&own("three.npz"), data.path(), &DataSplit::default()).unwrap(), found.facts());
-    // What normalises is the training file's, and its order is random all the same.
+    // Normalisation is by the training file, and the order of its examples is random all the same.
     npz(&three_sets(["x", "y", "x_other", "y_other", "x_test", "y_test"]), &at("two.npz"));
     let split = load(data.path(), "two.npz").unwrap();
     assert_eq!(split.normalisation, found.normalisation);

@@ -69,7 +69,7 @@ fn main() {
     std::process::exit(i32::from(faults > 0));
 }
 
-/// What has been counted of a format.
+/// Counts of a format.
 #[derive(Default)]
 struct Count {
     accepted: u64,
@@ -185,7 +185,7 @@ fn execute(chosen: &[&Format], first: u64, folder: &Path) {
     }
 }
 
-/// What is wrong with the words of a refusal.
+/// Fault of a refusal's words, if they have one.
 fn offence(said: &str) -> Option<String> {
     let most = 12 * 520;
     if said.contains("unexpected failure") || said.contains("without a word") {

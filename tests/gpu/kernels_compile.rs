@@ -22,7 +22,7 @@ const VARIANTS: [(&str, Arithmetic); 5] = [
     ("sm_90", Arithmetic::Split),
 ];
 
-/// What the compiler says of a kernel for an architecture.
+/// Registers, shared memory and spilled bytes of a kernel for an architecture, by the compiler.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     registers: u32,
@@ -77,7 +77,7 @@ fn before(line: &str, unit: &str) -> u32 {
     line[..end].trim_end().rsplit(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap_or(0)
 }
 
-/// What each kernel uses, from the messages of `ptxas -v`.
+/// Resources that each kernel uses, from the messages of `ptxas -v`.
 fn uses(log: &str) -> BTreeMap<String, Use> {
     let mut all = BTreeMap::<String, Use>::new();
     let mut name = String::new();
@@ -165,7 +165,7 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
         vec![format!("{:32}{}", "kernel", VARIANTS.iter().map(|&variant| format!("  {:>14}", name(variant))).collect::<String>())];
     let mut table = BTreeMap::<String, [String; VARIANTS.len()]>::new();
     let mut spilling = Vec::new();
-    // What `make gpu-cost` counts instructions in.
+    // Folder of the code whose instructions `make gpu-cost` counts.
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     std::fs::create_dir_all(&kept).unwrap();
     for variant in variants {

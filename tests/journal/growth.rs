@@ -62,7 +62,7 @@ fn tested(contents: &Contents) -> Option<(Option<u32>, f64)> {
     extended.then_some((cell.test_errors, cell.seconds))
 }
 
-/// What was tested is a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.
+/// Test errors are of a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.
 #[test]
 fn test_errors_of_a_cell_that_gets_more_trials_are_those_of_its_best_one() {
     let (_folder, path) = place();

@@ -1,4 +1,4 @@
-//! What is recorded is read back, and the format is fixed.
+//! Records are read back as they were written, and the format is fixed.
 
 use std::fs;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn each_start_knows_how_the_one_before_it_ended() {
     // The launcher was killed, and the ranks that it left stopped.
     note(137).unwrap();
     assert_eq!(ended(), Some(Ending::Killed(9)));
-    // What is started without reaching the study is no end of it.
+    // A start that does not reach the study is no end of it.
     note(5).unwrap();
     assert_eq!(ended(), Some(Ending::Killed(9)));
     open(&path).unwrap().0.append(std::slice::from_ref(&restart)).unwrap();
@@ -152,7 +152,7 @@ fn another_study_is_refused_in_its_own_words() {
     assert!(refused(changed("[grid]", "[[")).contains("digest: journal has c0ffee, configuration has other"));
     assert!(refused(Header { data_digest: "0dd".into(), ..header() }).contains("journal has da7a, the data files have 0dd"));
 
-    // What the digest leaves out, and who runs the study, do not matter.
+    // Keys that the digest leaves out, and who runs the study, do not matter.
     let later = Header { program_version: "0.1.1".into(), configuration: CONFIGURATION.replace("threads = 1", "threads = 2"), ..header() };
     assert_eq!(Journal::open(&path, &later, Arc::new(Disk)).unwrap().contents, expected(&script()));
 

@@ -147,7 +147,7 @@ pub fn journal_of(path: &Path, records: &[Record]) -> Vec<usize> {
 pub const BEGAN: u64 = 1_767_323_045_000_000;
 pub const LATER: u64 = 1_767_326_400_000_000;
 
-/// What a journal with these records says, by an independent and simple-minded way; for records without duplicates.
+/// Contents of a journal with these records, by an independent and simple-minded way; for records without duplicates.
 pub fn expected(records: &[Record]) -> Contents {
     let trials = |key: CellKey| -> Vec<Trial> {
         let mut trials: Vec<Trial> = records

@@ -19,7 +19,7 @@ fn dataset() -> Dataset {
     of_noise(ImageShape { height: 28, width: 28, channels: 1 }, 2 * COUNT, 0.5)
 }
 
-/// What an evaluation in that order must find, computed from the margins of the whole set. Notes the margins it has seen in `last`.
+/// Expected result of an evaluation in that order, computed from the margins of the whole set. Notes the margins it has seen in `last`.
 fn expected(order: &[u32], whole: &[f32], limit: u32, last: &mut [f32]) -> Evaluation {
     let mut found = Evaluation { errors: 0, examples: 0 };
     for block in order.chunks(EVALUATION_BLOCK) {

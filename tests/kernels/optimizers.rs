@@ -136,7 +136,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
         assert_eq!(state.average.is_empty(), !averages, "{what}");
         if averages {
             assert_parameters(&what, &state.average, stride, &numbers(&entry["average"]), tolerance);
-            // What is evaluated are the averaged weights.
+            // Evaluations are of the averaged weights.
             let averaged = LaneStart { weights: state.average.clone(), rule: rule(optimizer, &Metaparameters::default()), ..start };
             assert_eq!(problem.train(VectorUnit::best(), averaged, 0..0, batch).2, margins, "{what}");
         }

@@ -145,7 +145,7 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
     };
     let (mut body, mut whole) = (Vec::new(), Vec::new());
     let parts = draws.between(1, 4);
-    // What does not fit is drawn again.
+    // A part that does not fit is drawn again.
     for _ in 0..40 {
         let part = [body.clone(), part(draws)].concat();
         let list = [part.clone(), end(draws)].concat();
@@ -201,7 +201,7 @@ fn with_norm(draws: &mut Draws, layers: Vec<LayerSpec>, shape: [usize; 3], class
         let network = Network::listed(&layers, shape, classes).ok().filter(is_small)?;
         let norms = |layer: &Layer| if let Layer::GroupNorm(norm) = layer { Some(norm.clone()) } else { None };
         let norms: Vec<_> = network.layers.iter().filter_map(norms).collect();
-        // What a normalisation makes of values that are all but equal is rounding, which no other one may multiply.
+        // A normalisation of values that are all but equal gives rounding, which no other one may multiply.
         let normalised = |mut index: usize| loop {
             match &network.layers[index] {
                 Layer::Pool(Pool { producer: Some(producer), .. }) => index = *producer,

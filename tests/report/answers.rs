@@ -1,4 +1,4 @@
-//! What a report answers beyond steps-to-result: other goals, fixed budgets, critical batch sizes by several definitions, and the time to the goal.
+//! Answers of a report beyond steps-to-result: other goals, fixed budgets, critical batch sizes by several definitions, and the time to the goal.
 
 use crate::support::synthetic::{EVERY, Synthetic};
 use dps::analysis::{self, Bounds, Definition, Options, StudyResults, critical, fits, gather, sentences, smoothness, threshold, times};

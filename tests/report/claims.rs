@@ -1,4 +1,4 @@
-//! What a report says of the paper's claims: each rule on studies whose steps-to-result are known.
+//! Verdicts of a report on the paper's claims: each rule on studies whose steps-to-result are known.
 
 use crate::support::synthetic::{Synthetic, normal};
 use dps::analysis::{Claim, Finding, Options, StudyResults, Verdict, claims, fits, gather, holm, report};
@@ -36,7 +36,7 @@ fn findings(study: &StudyResults, sgd: Option<&StudyResults>) -> Vec<Finding> {
     claims(study, &fits(study), sgd)
 }
 
-/// What is said of a claim at a sparsity.
+/// Verdict on a claim at a sparsity.
 fn verdict(findings: &[Finding], claim: Claim, sparsity: f64) -> Verdict {
     let found: Vec<&Finding> = findings.iter().filter(|finding| finding.claim == claim && finding.sparsity == sparsity).collect();
     assert_eq!(found.len(), 1, "{claim:?} at {sparsity}");

@@ -257,7 +257,7 @@ struct Confirming {
 impl Confirming {
     const EQUAL: Confirming = Confirming { name: "3 equal points", points: 3, slower: 0.0, limit: LIMIT, precision: 0.0, drops: false };
 
-    /// What confirmation says of a cell, and the numbers of its points in play. Cell 1 is by 0.7 log steps slower than cell 0, with twice the limit.
+    /// Confirmed steps of a cell, and the numbers of its points in play. Cell 1 is by 0.7 log steps slower than cell 0, with twice the limit.
     fn cell(&self, seed: u64, cell: u64) -> (Confirmed, Vec<usize>) {
         let limit = self.limit * (cell + 1) as f64;
         let training = |point: u64, number: u64| {
@@ -288,7 +288,7 @@ impl Confirming {
     /// The intervals of a simulation with what they are to hold.
     fn simulated(&self, seed: u64) -> Vec<(&'static str, Estimate, f64)> {
         let [(own, own_points), (other, other_points)] = [0, 1].map(|number| self.cell(seed, number));
-        // What the chosen points take in the mean.
+        // Log steps of the chosen points beyond the first one's, in the mean.
         let truth = |confirmed: &Confirmed, points: &[usize]| {
             confirmed.chosen.iter().map(|&place| self.slower * points[place] as f64).sum::<f64>() / 2.0
         };

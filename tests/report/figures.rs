@@ -113,7 +113,7 @@ fn every_point_has_its_words() {
         ("fits", 6, "sparsity 0: c1 (steps × examples) 8943 ["),
         ("metaparameters", trials + 8, "batch size 2, sparsity 0, trial 0: complete after 4,592 steps, learning rate 0.00"),
     ];
-    // What so many trials find is a tile.
+    // The steps that so many trials find are a tile.
     for (name, words) in [
         ("so-far", "batch size 2, sparsity 0: 4,592 steps in the first 1 of 8 trials"),
         ("fewer-trials", "batch size 2, sparsity 0: 8 of its trials find 4,592 steps in the median, 4,592 to 4,592 in 95 %"),
@@ -438,7 +438,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
         (trial.status, trial.steps) = (Status::Incomplete, None);
     });
     let folder = tempfile::tempdir().unwrap();
-    // What dps-train draws of it beside the result file.
+    // The plot that dps-train draws of it beside the result file.
     analysis::steps_to_result_plot(&alone, &folder.path().join("whole.svg")).unwrap();
     let svg = std::fs::read_to_string(folder.path().join("whole.svg")).unwrap();
     assert!(svg.contains("\nLocal Lipschitz constant L of ∇f\n") && svg.contains("\nsparsity 0.9\n"), "{svg}");

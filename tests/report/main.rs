@@ -1,4 +1,4 @@
-//! What a report says and draws, of results whose law is known. The library alone: no test starts a process.
+//! Reports of results whose law is known: their words and figures. The library alone: no test starts a process.
 
 mod answers;
 mod claims;

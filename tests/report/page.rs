@@ -353,7 +353,7 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     );
 }
 
-/// What the answer advises of cells without a confirmed mean: a higher limit once, where trainings ended at the limit, and then more trials.
+/// Advice of the answer on cells without a confirmed mean: a higher limit once, where trainings ended at the limit, and then more trials.
 #[test]
 fn a_higher_limit_is_advised_where_it_can_help() {
     let next = |limit: &str, status: Status| {

@@ -79,7 +79,7 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     assert!(environment.compiler.starts_with("rustc 1.") && !environment.processor.is_empty(), "{environment:?}");
     assert!(["clean", "modified", "unknown"].contains(&environment.source_tree.as_str()), "{environment:?}");
 
-    // What was merged can be merged again, and its parts with it.
+    // A merged file can be merged again, and its parts with it.
     let again = study.at("again.h5");
     succeed(&mut merge(&[&output, &a, &output], &again, &[]));
     assert_eq!(results::read(&again).unwrap(), found);

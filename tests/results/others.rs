@@ -231,7 +231,7 @@ fn a_report_has_what_others_measured_and_nothing_that_they_did_not() {
     }
 }
 
-/// What a report makes of a table: `K` by batch size at each sparsity of a study, and its page of claims, answers and figures of fits.
+/// Reports of tables: `K` by batch size at each sparsity of a study, and its page of claims, answers and figures of fits.
 #[test]
 fn few_cells_decide_nothing_and_draw_no_axis_without_end() {
     let _alone = crate::alone();

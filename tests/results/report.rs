@@ -41,7 +41,7 @@ fn files_are_reported_and_what_is_none_is_named() {
         assert!(folder.path().join("figures/fashion-mnist-simple-cnn-".to_owned() + name).is_file(), "{name}");
     }
 
-    // What the report is made of, and the page of claims beside it, are not written over.
+    // The files that a report is made of, and the page of claims beside it, are not written over.
     for name in ["own", "claimed"] {
         fs::create_dir(folder.path().join(name)).unwrap();
     }

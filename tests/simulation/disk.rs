@@ -28,7 +28,7 @@ struct State {
     live: BTreeMap<u64, usize>,
     /// Names that a loss of power leaves.
     names: BTreeMap<PathBuf, usize>,
-    /// What was done to names since.
+    /// Changes of names that a loss of power may undo.
     changes: Vec<Change>,
     /// Whether the disk said that names were synced, and did not sync them.
     lied: bool,
@@ -67,7 +67,7 @@ impl Bytes {
         self.lied = false;
     }
 
-    /// What a loss of power leaves: some of the writes, and of appended bytes some, or zeros in their place.
+    /// Bytes that a loss of power leaves: some of the writes, and of appended bytes some, or zeros in their place.
     fn survivors(&self, random: &mut Random) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for write in &self.writes[..random.below(self.writes.len() + 1)] {

@@ -1,4 +1,4 @@
-//! What may go wrong in a run, and when.
+//! Faults of a run, and when they strike.
 
 use super::random::Random;
 

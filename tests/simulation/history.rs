@@ -27,11 +27,11 @@ use super::ranks::{Ranks, SURROUNDINGS};
 use super::scheduler::{Ended, Scheduler};
 use super::world::Disturbed;
 
-/// What became of a history.
+/// Result of a history.
 #[derive(Default)]
 pub struct History {
     pub seed: u64,
-    /// What should not have been.
+    /// Problem that should not have been.
     pub problem: Option<String>,
     /// Each run's settings and faults, and how its ranks ended.
     pub account: Vec<String>,
@@ -59,7 +59,7 @@ enum End {
     Failed(u8, String),
 }
 
-/// What the ranks of a history share.
+/// State that the ranks of a history share.
 struct Shared {
     problem: Arc<Problem>,
     output: PathBuf,
@@ -128,7 +128,7 @@ pub fn history(seed: u64, kinds: Kinds, mistake: Option<Mistake>) -> History {
         history.digest = history.digest.rotate_left(7) ^ digest;
         struck.into_iter().for_each(|(kind, count)| *history.struck.entry(kind).or_default() += count);
         if worlds.iter().any(|world| world.killed) && random.once_in(2) {
-            // What a process leaves that has no time to clear up.
+            // Lock of a process that had no time to clear up.
             fs::write(lock_path(&shared.output), "host simulated\n").unwrap();
         }
         // A run that read everything, and finished, found no damage.
@@ -155,7 +155,7 @@ pub fn history(seed: u64, kinds: Kinds, mistake: Option<Mistake>) -> History {
     history
 }
 
-/// What a disk has lost that had said it was synced is no promise any more, and what a person was told of it is void.
+/// Bytes that a disk has lost after it had said they were synced are no promise any more, and what a person was told of them is void.
 fn forgive(shared: &Shared, promises: &Promises) {
     let path = journal_path(&shared.output);
     let journal = Journal::read(&path, &dps::storage::Disk).ok().flatten();
@@ -200,7 +200,7 @@ fn start(scheduler: &Arc<Scheduler>, shared: &Arc<Shared>, loaded: &Arc<Configur
     });
 }
 
-/// What dps-train does once it has its configuration and its data.
+/// Runs a study as dps-train does once it has its configuration and its data.
 fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fresh: bool) -> End {
     let place = Place {
         world,

@@ -28,7 +28,7 @@ use faults::{Kind, Kinds};
 use history::{History, history};
 use planted::Mistake;
 
-/// What many histories add up to.
+/// Sums of many histories.
 #[derive(Default)]
 struct Sum {
     seeds: u64,
@@ -54,7 +54,7 @@ impl Sum {
         }
     }
 
-    /// What to print.
+    /// Text to print.
     fn text(&self, seeds: &Range<u64>, seconds: f64) -> String {
         let faults: u64 = self.struck.values().sum();
         let (count, runs, calls, first, last) = (self.seeds, self.runs, self.calls, seeds.start, seeds.end - 1);

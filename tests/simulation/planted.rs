@@ -14,7 +14,7 @@ use super::scheduler::Context;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
-    /// What is written to a file is not synced.
+    /// Bytes that are written to a file are not synced.
     LostSync,
     /// Names are not synced.
     LostFolderSync,

@@ -25,11 +25,11 @@ pub struct Problem {
     expected: BTreeMap<(u32, u32, u64), Cell>,
     /// Confirmations that a cell may have on the way, by batch size and sparsity: as bytes, those of every number of trials.
     confirmations: BTreeSet<(u32, u64, Vec<u8>)>,
-    /// What the journal keeps of the connections' scores and masks, once the whole grid is measured.
+    /// Scores and masks of connections that the journal keeps, once the whole grid is measured.
     scored: Vec<u8>,
 }
 
-/// What a run may change of a study without changing its records.
+/// Settings of a study that a run may change without changing its records.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub trials: u32,
@@ -201,7 +201,7 @@ impl Problem {
     }
 }
 
-/// What the journal has of scores and masks, in one order.
+/// Scores and masks of the journal, in one order.
 fn scored(output: &Path) -> Vec<u8> {
     let journal = Journal::read(&journal_path(output), &Disk).unwrap().unwrap();
     let mut masks: Vec<MaskRecord> = journal.masks;

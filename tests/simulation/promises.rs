@@ -1,4 +1,4 @@
-//! What a study was promised: a storage that notes which bytes it was told are on the disk, to compare with what is found later.
+//! Promises to a study: a storage that notes which bytes it was told are on the disk, to compare with what is found later.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,9 +18,9 @@ pub struct Promises {
 
 #[derive(Default)]
 struct State {
-    /// What the journal had when its last sync succeeded.
+    /// Bytes of the journal when its last sync succeeded.
     journal: Vec<u8>,
-    /// What a name may have: what it had when its folder was last synced, and whatever it was given since.
+    /// Contents that a name may have: those when its folder was last synced, and whatever it was given since.
     published: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
 }
 

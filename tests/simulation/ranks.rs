@@ -115,7 +115,7 @@ impl Communicator for Ranks {
     }
 }
 
-/// What a rank hears and reads of its simulated process.
+/// Signals, clock and threads of a rank's simulated process.
 pub const SURROUNDINGS: Surroundings = Surroundings {
     stop: || Context::get().is_some_and(|Context { scheduler, me }| scheduler.is_signalled(me)),
     urgent: || Context::get().is_some_and(|Context { scheduler, me }| scheduler.is_urgent(me)),

@@ -17,13 +17,13 @@ use super::meeting::{Message, Wants};
 use super::state::{State, Status, Task};
 use super::world::{Disturbed, Process, World};
 
-/// What a thread unwinds with when its process is killed.
+/// Payload with which a thread unwinds when its process is killed.
 pub struct Killed;
 
 pub struct Scheduler {
     state: Mutex<State>,
     all_ended: Condvar,
-    /// What simulated clocks count from.
+    /// Time that simulated clocks count from.
     base: Instant,
 }
 
@@ -48,7 +48,7 @@ impl Context {
     }
 }
 
-/// What became of a history's threads.
+/// Result of a history's threads.
 pub struct Ended {
     pub problem: Option<String>,
     pub struck: BTreeMap<Kind, u64>,

@@ -1,4 +1,4 @@
-//! What all threads of a history share: its tasks, what each waits for, and whose turn it is.
+//! State that all threads of a history share: its tasks, what each waits for, and whose turn it is.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::ErrorKind;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::state::{State, Status};
 use super::world::Process;
 
-/// What a call takes.
+/// Time of a call.
 pub const CALL: Duration = Duration::from_millis(1);
 
 /// How much longer than the deadline a wait may last: a process looks at its clock from time to time.
@@ -32,7 +32,7 @@ impl State {
         true
     }
 
-    /// What happens next, to which process, and when.
+    /// Next end of a wait: when, of which process, and whether it wakes or gives up.
     fn next(&self) -> Option<(Duration, Process, Next)> {
         let next = |process: Process| {
             let state = self.process(process);

@@ -30,7 +30,7 @@ pub struct World {
     pub is_disturbed: Disturbed,
 }
 
-/// What a world's end may be explained by.
+/// Disturbances that may explain a world's end.
 #[derive(Default, Clone, Copy, Debug)]
 pub struct Disturbed {
     pub killed: bool,

@@ -34,7 +34,7 @@ fn stop_in_the_middle(study: &Study) {
     panic!("no signal came within a cell");
 }
 
-/// What may happen to a file.
+/// Change of a file's bytes, by damage.
 type Damage = fn(Vec<u8>) -> Vec<u8>;
 
 const DAMAGES: [(&str, Damage); 6] = [

@@ -74,7 +74,7 @@ fn slow_disk(folder: &Path) -> PathBuf {
     library
 }
 
-/// What was shown after Ctrl-C was typed.
+/// Text that was shown after Ctrl-C was typed.
 fn interrupted(mut child: Child, study: &Study) -> String {
     child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
     let start = Instant::now();

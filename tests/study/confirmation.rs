@@ -28,7 +28,7 @@ fn run(ranks: usize, study: &Study, output: &str, options: &[&str]) -> Vec<Cell>
     complete_in_order(&study.measure(on(ranks), output, options))
 }
 
-/// What a run trained: trials that ended in it, and confirmations.
+/// Numbers of trials that ended in a run, and of confirmations.
 fn trained(study: &Study, output: &str, options: &[&str]) -> (usize, usize) {
     let log = succeed(study.measuring(train(), output, options).args(["--progress", "json"]));
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
@@ -411,7 +411,7 @@ fn cells_without_a_point_to_confirm_are_named() {
     assert!(said.contains(cells), "{said}");
 }
 
-/// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
+/// Random numbers that do not vary are those of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
 #[test]
 fn weights_and_order_vary_apart() {
     let study = study("[confirm]\npoints = 1\nseeds = 2\nlimit = 20\nevaluate_every = 4\n\n[search]");

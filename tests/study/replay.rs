@@ -9,7 +9,7 @@ use dps::results;
 /// A change of a trial's record.
 type Change = fn(&mut Trial);
 
-/// What `dps-train replay` says of a trial: its exit code, standard output and standard error.
+/// Result of `dps-train replay` for a trial: its exit code, standard output and standard error.
 fn replay(folder: &Path, results: &Path, cell: &Cell, more: &[&str]) -> (i32, String, String) {
     let mut command = train();
     command.arg("replay").arg(results).arg("--data").arg(folder);
@@ -117,7 +117,7 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
         assert!(code == 4 && said.contains(&format!("does not come out as recorded: {words}")), "{said}");
     }
 
-    // What is not there.
+    // Trials and cells that are not there.
     for (more, words) in [
         (&["--trial", "5"][..], "expected trial 5 of batch size 2, sparsity 0, found 5 trials, from 0"),
         (&["--batch-size", "3"], "expected a cell of batch size 3, sparsity 0, found batch size 2 at 0"),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dps::storage::Storage;
 
-/// What happens at the call that [`Failing`] lets fail.
+/// Fault of the call that [`Failing`] lets fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
     /// The error returned.

@@ -1,4 +1,4 @@
-//! What a back end must refuse: lanes, masks and weights of another network, and examples that there are none of.
+//! Foreign arguments that a back end must refuse: lanes, masks and weights of another network, and examples that there are none of.
 
 use std::sync::Arc;
 

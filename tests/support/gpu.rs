@@ -1,4 +1,4 @@
-//! What the tests of the GPU back end share: the GPU, small problems, and lanes on them.
+//! Code that the tests of the GPU back end share: the GPU, small problems, and lanes on them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What several test programs share.
+//! Code that several test programs share.
 //!
 //! `noise`, `fixture`, `study` and `double` do not use the `dps` crate: their worth is that they share no code with what they
 //! test.

@@ -22,7 +22,7 @@ struct Block {
 static std::map<Address, Block> blocks;
 static std::map<char*, size_t> pinned_blocks;
 static size_t used;
-// What the default pool may keep of freed memory, and what it keeps: neither used, nor free for the driver.
+// Bytes of freed memory that the default pool may keep, and bytes that it keeps: neither used, nor free for the driver.
 static uint64_t threshold, kept;
 
 static size_t total_memory() { return (size_t)setting("CUDA_EMU_MEMORY", 4l << 30); }

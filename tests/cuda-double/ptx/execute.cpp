@@ -139,7 +139,7 @@ static void run_block(int order, unsigned& random) {
     block.begun = ++block.time;
     block.turns = 0;
     begin_shared_memory();
-    // What nothing was put into is NaN.
+    // Memory that nothing was put into is NaN.
     block.local.assign((size_t)block.kernel->local_bytes * count * kLanes, (char)0xff);
     std::vector<unsigned> sequence(count);
     for (unsigned i = 0; i < count; i++) {

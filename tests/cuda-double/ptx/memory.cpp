@@ -116,7 +116,7 @@ static void load_parameter(Warp& w, const Instruction& in) {
 // A thread, or one of these.
 enum : uint16_t { kNobody = 0xffff, kSeveral = 0xfffe, kOfWarp = 0x8000 };
 
-// What is known of four bytes. Times are those of the block; a phase is the warp's, for threads of one warp with a barrier of the warp between them.
+// Accesses to four bytes. Times are those of the block; a phase is the warp's, for threads of one warp with a barrier of the warp between them.
 struct Word {
     uint32_t written, read;
     uint16_t writer, reader, flyer;

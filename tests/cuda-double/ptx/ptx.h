@@ -71,7 +71,7 @@ struct Module {
     std::vector<std::string> lines;
 };
 
-// What an opcode is: how it runs, and its operands, a letter for each. p, h, w, d: a row of predicates, of 16, 32 or 64 bits. r: registers of any one
+// Form of an opcode: how it runs, and its operands, a letter for each. p, h, w, d: a row of predicates, of 16, 32 or 64 bits. r: registers of any one
 // width, for which `by_width` has the code (2, 4, 8 bytes). a: an address in brackets. n: a literal. l: a label.
 struct Form {
     Run run = nullptr;

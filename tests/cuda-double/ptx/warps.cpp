@@ -1,4 +1,4 @@
-// What a warp's lanes do together: shuffles, barriers of the warp, and products of tensor cores.
+// Operations that a warp's lanes do together: shuffles, barriers of the warp, and products of tensor cores.
 #include <cmath>
 #include <cstring>
 
