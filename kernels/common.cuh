@@ -1,4 +1,4 @@
-// What every kernel shares: types, reductions in a fixed order, the tree of gradient sums, and the counter-based sampler.
+// Code that every kernel shares: types, reductions in a fixed order, the tree of gradient sums, and the counter-based sampler.
 //
 // Rules for all of kernels/: no float atomics, so that a sum has one order; reductions through this file alone, with full warp masks; no early
 // return before a barrier; grid-stride loops, but in the kernels of layers, whose blocks have a tile each; no waiting between blocks. A lane (one

@@ -1,5 +1,5 @@
-// What convolutions share: their shapes, where a position's numbers lie, ReLU and pooling. Convolutions are matrix products that read their operands
-// where they lie (kernels/forward.cu, data_gradient.cu, filter_gradient.cu).
+// Code that convolutions share: their shapes, where a position's numbers lie, ReLU and pooling. Convolutions are matrix products that read their
+// operands where they lie (kernels/forward.cu, data_gradient.cu, filter_gradient.cu).
 //
 // Layouts: maps [slot][bordered rows][columns][channels], the border zero, so that every padding is a plain one; weights of a lane
 // [kernel][kernel][in][out], the bias behind them; sums and their gradients [slot][position][out] without border.

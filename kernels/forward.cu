@@ -1,6 +1,6 @@
 // The forward pass of a convolution, made for each layer: sums = map [I P][k k in] x weights [k k in][out], with bias, then the layer's epilogue.
 
-// What the kernels are given: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map
+// Arguments of the kernels: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map
 // written; `choice` [slot][pooled positions][out], null in evaluations; `stream` [slot][sums], null where L::stream is 0. Where
 // L::shortcut is not 0, `shortcut` is the stream at the block's input: as the sum where L::shortcut_factor is 0, else
 // [slot][factor height][factor width][as many channels or fewer].

@@ -1,4 +1,4 @@
-// What ends a network: the mean over positions, the fully connected layer, softmax cross-entropy and the margin of a classification.
+// End of a network: the mean over positions, the fully connected layer, softmax cross-entropy and the margin of a classification.
 //
 // CLASSES is the network's number of classes. Up to 16 a thread has an image's logits in registers; more lie in memory, and a warp shares them.
 

@@ -1,4 +1,4 @@
-// What surrounds cuBLAS's products where execution.products = "cublas": patches of a map as a matrix, and what becomes of the sums.
+// Kernels around cuBLAS's products where execution.products = "cublas": patches of a map as a matrix, and the epilogue of the sums.
 //
 // The products, for each lane of a chunk of `count` images a lane, P positions of the sum and T = k k in terms, rows in the order of locate():
 //   forward           sums [count P][out]    = patches [count P][T]        x weights [T][out]

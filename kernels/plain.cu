@@ -11,7 +11,7 @@
 template <class L>
 __device__ __forceinline__ float gradient_of_sum(const float* gradient, const u8* choice, i64 slot, int y, int x, int o) {
     if constexpr (L::pooled) {
-        // What is left over at the lower and right edges of an odd map is in no window.
+        // Positions left over at the lower and right edges of an odd map are in no window.
         if (y / 2 >= L::height / 2 || x / 2 >= L::width / 2) return 0.0f;
         const i64 at = ((slot * (L::height / 2) + y / 2) * (L::width / 2) + x / 2) * L::out + o;
         return choice[at] == y % 2 * 2 + x % 2 ? gradient[at] : 0.0f;
@@ -32,7 +32,7 @@ struct PlainForward {
         return sum;
     }
 
-    // What a residual block adds: see OutputMap.
+    // The shortcut's value, which a residual block adds: see OutputMap.
     static __device__ __forceinline__ float added(const float* shortcut, i64 slot, int y, int x, int o) {
         if constexpr (L::shortcut > 0 && L::shortcut_factor == 0) return shortcut[((slot * L::height + y) * L::width + x) * L::out + o];
         if constexpr (L::shortcut > 0 && L::shortcut_factor > 0) {

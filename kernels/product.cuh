@@ -214,7 +214,7 @@ struct Factor {
 };
 
 #ifdef CUDA_EMU
-// What the tensor cores see of a number.
+// A number as the tensor cores see it: cut off to TF32.
 __device__ __forceinline__ float cut_off(float value) { return __int_as_float(__float_as_int(value) & ~0x1fff); }
 #endif
 
@@ -366,7 +366,7 @@ __device__ __forceinline__ void pipeline(int slabs, float* space, const Stage& s
         from = from == (STAGES - 1) * FLOATS ? 0 : from + FLOATS;
         into = into == (STAGES - 1) * FLOATS ? 0 : into + FLOATS;
     }
-    // What is in shared memory may be overwritten afterwards.
+    // Shared memory may be overwritten afterwards.
     COPIES_WAIT(0);
     __syncthreads();
 }

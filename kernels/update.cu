@@ -3,7 +3,7 @@
 // sums is [lane][place][pitch] or, packed, [place][lane][pitch]: a place holds the gradient summed over a node of the batch's tree, and the loss
 // behind it. kept is [lane][most] (the parameters a lane trains, in ascending order) with kept_count[lane] of them, or null where all are.
 
-// What a lane trains by, the same at every step: numbers of src/optimizer/rule.rs. Rust's is in src/backend/cuda/launch/update.rs.
+// A lane's optimizer and metaparameters, the same at every step: numbers of src/optimizer/rule.rs. Rust's is in src/backend/cuda/launch/update.rs.
 struct UpdateRule {
     float momentum;
     int optimizer;
