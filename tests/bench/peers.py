@@ -407,7 +407,7 @@ def compare(title, dps, names, peers, options):
 
 
 def ready(peers):
-    """Those that can work; all have started before the first is waited for."""
+    """Returns the peers that can work; all have started before the first is waited for."""
     return {name: peer for name, peer in peers.items() if peer.version}
 
 

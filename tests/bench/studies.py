@@ -56,7 +56,7 @@ class Studies:
         return self.start(**case).wait()
 
     def planned_bytes(self, **case):
-        """What `--plan` says a rank takes of memory; where the case saves checkpoints, with one."""
+        """Memory of a rank in bytes, by `--plan`; where the case saves checkpoints, with one."""
         with tempfile.TemporaryDirectory() as folder:
             command = self.command(Path(folder), case) + ["--plan"]
             text = subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT).stdout
@@ -106,7 +106,7 @@ class Stepper:
         self.step, self.steps = case["batch"] * case.get("trials", 1) / 8000, None
 
     def start(self, seconds):
-        # What all runs have in common must be a small part, or its own noise is counted as steps.
+        # The part that all runs have in common must be small, or its own noise is counted as steps.
         wanted = max(2, round(max(seconds, 3 * self.once) / self.step))
         # A turn that was too short to tell anything must not make the next one endless.
         self.steps = min(wanted, 4 * self.steps) if self.steps else wanted

@@ -34,7 +34,7 @@ WORKERS = 3
 
 @dataclasses.dataclass
 class Setting:
-    """What all cases share."""
+    """Objects that all cases share."""
 
     work: pathlib.Path
     studies: Studies

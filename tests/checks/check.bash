@@ -3,7 +3,7 @@
 passed=0
 failed=0
 finished=
-# What runs a command on the host that has Slurm's controller; nothing on this one.
+# Command that runs another one on the host that has Slurm's controller; nothing on this one.
 controller=()
 
 check() { # NAME COMMAND…: passes where the command succeeds.

@@ -28,7 +28,7 @@ UNTOLD = {"seconds", "parameters_kept", "mask_hash", "dead_layers", "weight_seed
 
 
 class Unsound(Exception):
-    """What is wrong with a file."""
+    """The fault of a file."""
 
 
 def check(condition, problem):
@@ -94,7 +94,7 @@ def check_cell(cell, trials_start, trials, workload, name):
 
 
 def check_environment(environment):
-    """What measured a study. In a merged file each text has those of all parts."""
+    """Checks the program and machine that measured a study. In a merged file each text has those of all parts."""
     for compiler in environment["compiler"].split("; "):
         check(compiler.startswith("rustc "), f"the compiler is {compiler!r}")
     for tree in environment["source_tree"].split("; "):
@@ -117,7 +117,7 @@ def check_starts(starts):
 
 
 def check_file(path):
-    """What a line says of a sound file."""
+    """Checks a file; returns the line that is printed of a sound one."""
     with h5py.File(path, "r") as file:
         check(file.attrs.get("schema") == b"dps-results", "its attribute schema is not dps-results")
         check(file.attrs["schema_version"] == 3, f"schema version {file.attrs['schema_version']}, expected 3")

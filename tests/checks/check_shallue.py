@@ -15,7 +15,7 @@ import json
 import pathlib
 import sys
 
-# What a trial's end is called there.
+# Names of a trial's end there.
 STATUS = {"complete": "COMPLETE", "incomplete": "COMPLETE", "censored": "INCOMPLETE", "infeasible": "INFEASIBLE"}
 
 
@@ -57,7 +57,7 @@ def steps_to_result(folder, study, goal):
             found += below
         else:
             check("dps" not in study or arguments.goal is not None or not below, f"{place}: below the goal and not COMPLETE")
-    # Their loader fails on a study without a COMPLETE trial; ours has none where every trial diverged.
+    # The loader of Shallue et al. fails on a study without a COMPLETE trial; ours has none where every trial diverged.
     check(loaded or "dps" in study, f"{folder}: no COMPLETE trial")
     return min(found, default=None)
 

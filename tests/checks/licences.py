@@ -52,7 +52,7 @@ def contained(options):
 
 
 def licence(package):
-    """Its licence as SPDX writes it; a crate that names a file has that named."""
+    """The licence of a package as SPDX writes it; a crate that names a file has that named."""
     return (package["license"] or f"see {package['license_file']}").replace("/", " OR ")
 
 

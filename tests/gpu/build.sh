@@ -11,7 +11,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-# What is made once, and again only where it is no longer what it was.
+# Folder of the parts that are made once, and again only where they are out of date.
 made=$target/kit
 mkdir -p "$made/nvrtc"
 
@@ -52,7 +52,7 @@ else
     if [ -n "$(find "$data/mnist/" -newer "$made/data.tar.xz" 2>&1)" ]; then
         rm -rf "$made/data"
         mkdir -p "$made/data/mnist"
-        # What a data file holds says whether it is compressed, not its name. xz compresses it better.
+        # Contents of a data file say whether it is compressed, not its name. xz compresses it better.
         for file in "$data"/mnist/*; do gzip --decompress --stdout --force "$file" > "$made/data/mnist/$(basename "$file" .gz)"; done
         packed data.tar.xz "$made" data
     fi
@@ -67,7 +67,7 @@ packed programs.tar.xz "$made/programs" .
 cp "$made"/{nvrtc,programs}.tar.xz "$folder"
 install -m 755 tests/gpu/run.py "$folder"
 
-# It may travel with the repository, in 64 MiB together.
+# The kit may travel with the repository, in 64 MiB together.
 bytes=$(du -scb "$folder"/* | tail -n 1 | cut -f 1)
 tracked=$(git ls-files -z 2> /dev/null | du -cb --files0-from=- | tail -n 1 | cut -f 1)
 glibc=$(grep -aoh 'GLIBC_2\.[0-9]*' "$made/programs/"{dps-train,cuda*} | sort -uV | tail -n 1)

@@ -59,7 +59,7 @@ CEILINGS = {
 LEAVES, UPDATE = 8, 187
 
 
-# What instructions do. The rest is addresses, conditions, loops, pools and rounding.
+# Kinds of instructions. The rest is addresses, conditions, loops, pools and rounding.
 KINDS = {
     "multiply-adds": re.compile(r"\bFFMA\b"),
     "products of tensor cores": re.compile(r"\bHMMA\b"),
@@ -337,7 +337,7 @@ class Program:
         yield from self.others(images, training)
 
     def others(self, images, training):
-        """The same of the kernels of no layer, but for the update, whose blocks have 8 warps."""
+        """Rows as those of `rows`, of the kernels of no layer, but for the update, whose blocks have 8 warps."""
         turns, (*_, last) = self.turns, [self.layers[number] for number in sorted(self.layers)]
 
         def each(name, threads, counts):
@@ -512,7 +512,7 @@ def tables(programs, rule):
             useful = program.flop(training) / 2 / 32
             lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} | "
                          f"{program.bytes(training):,.0f} |")
-    # The same kernel in all of them, but for the whims of the compiler.
+    # The update's kernel is the same in all of them, but for the whims of the compiler.
     instructions = max(program.updates[LEAVES] for program in programs.values())
     failed |= instructions > UPDATE
     lines.append(f"| all | all | 32 parameters' update from {LEAVES} leaves | {instructions} | 0 | · | {UPDATE} | {32 * 4 * (2 * LEAVES + 4):,} |")

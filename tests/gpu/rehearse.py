@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 import run as kit_of  # noqa: E402
 
 ENOUGH = 1500
-# What the stand-in says of machine code, which it cannot execute: that the program took a kernel from those that the kit carries.
+# Words of the stand-in on machine code, which it cannot execute: that the program took a kernel from those that the kit carries.
 TAKEN = "expected what the double's NVRTC made, found something else"
 
 
@@ -74,7 +74,7 @@ def rehearsed(root, python, plan, seconds):
 
 
 def wrong_of(out, code, plan, short):
-    """What is wrong with the results of a plan, a sentence each."""
+    """Faults of the results of a plan, a sentence each."""
     measured, page = json.loads((out / "measured.json").read_text()), (out / "measured.md").read_text()
     expected, found = [part.name for part in kit_of.PLANS[plan]], [part["name"] for part in measured["parts"]]
     if code != 0:

@@ -185,11 +185,11 @@ for batch in (2, 64):
 
 
 class Missing(Exception):
-    """What a part needs is not here."""
+    """A thing that a part needs is not here."""
 
 
 class Failure(Exception):
-    """What a part found is wrong."""
+    """A part found something wrong."""
 
 
 class NotReached(Exception):
@@ -251,7 +251,7 @@ class Run:
     def part(self, number):
         """Takes rows of (what, value) from a part until it ends or fails, and writes what is known so far."""
         planned, part, begun = self.planned[number], self.parts[number], time.monotonic()
-        # What earlier parts left over is for this one, and what later ones are promised is not, unless --seconds is too short for all.
+        # Time that earlier parts left over is for this part, and time that later ones are promised is not, unless --seconds is too short for all.
         left_over = self.end - sum(later.seconds for later in self.planned[number + 1 :])
         self.end_of_part = max(left_over, min(self.end, begun + planned.seconds))
         part["note"] = "interrupted"
@@ -350,7 +350,7 @@ def ended(run, name, command, limit=math.inf, env=None):
         waiting.join(limit)
         code = None if waiting.is_alive() else process.returncode
     finally:
-        # What it started ends too: ncu and compute-sanitizer start programs.
+        # Processes that the program started end too: ncu and compute-sanitizer start some.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         # A driver that hangs may keep a process for ever; it is then left alone.
@@ -371,7 +371,7 @@ def trouble(code, text, limit):
 
 
 def output(run, name, command, env=None):
-    """What a program prints that must not fail."""
+    """Output of a program that must not fail."""
     done = ended(run, name, command, env=env)
     proper(run, done)
     return done.text
@@ -451,7 +451,7 @@ def warm(run, configuration, products):
 
 
 def machine(run):
-    """What this machine is. Afterwards `run.about` names no GPU where nothing can be measured."""
+    """Describes this machine. Afterwards `run.about` names no GPU where nothing can be measured."""
     run.about["program"] = ended(run, "version", [run.kit / "dps-train", "--version"], 10).text.strip()
     listed = ended(run, "nvidia-smi", ["nvidia-smi", "-L"], 15)
     doctor = ended(run, "doctor", [run.kit / "dps-train", "doctor", "--gpu", "--data", run.kit / "data"], 20)
@@ -534,7 +534,7 @@ def start(run):
 
 
 def expected_study(run, name, settings, device=()):
-    """What a short study says of each cell: its evaluations (step, loss, errors), and its steps-to-result."""
+    """Events of a short study by cell: its evaluations (step, loss, errors), and its steps-to-result."""
     options = ["--batch-size", "16", "--sparsity", "0,0.9", "--trials", "1", "--progress", "json", *changed({**EXPECTED, **settings}), *device]
     _, text = train(run, name, SIMPLE_CNN, options)
     found = {}
@@ -691,7 +691,7 @@ def sanitizer(run, tool):
         raise Failure("; ".join(wrong))
 
 
-# What is worth most comes first. The seconds of a plan's parts are its budget.
+# Parts that are worth most come first. The seconds of a plan's parts are its budget.
 PLANS = {
     "first": [
         Part("machine", 20, "the GPU, its driver and libraries", machine),

@@ -74,7 +74,7 @@ check "its records are the same, too" same s.h5
 check "the cable is put back" nsenter --target "$(cat "$work/nodes/switch.pid")" --net ip link set n2 up
 
 echo "== Slurm"
-# What the lost node was left with ends as well.
+# Processes that the lost node was left with end as well.
 "$here/down.sh" "$work/nodes" n2 && "$here/up.sh" "$work/nodes" n2 || exit 1
 "$here/../slurm/up.sh" "$work/c" 4 "$work/nodes" n1 n2 || exit 1
 export SLURM_CONF=$work/c/slurm.conf DPS_TRAIN=$programs/dps-train DPS_SLURM=$here/../../slurm

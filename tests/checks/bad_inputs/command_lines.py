@@ -93,7 +93,7 @@ def ordinary_output(place, studies):
     return case
 
 
-# What people type and name by mistake, and words that the answer must have; RESULT, CONFIG and JOURNAL are files of a study.
+# Words that people type and name by mistake, and words that the answer must have; RESULT, CONFIG and JOURNAL are files of a study.
 MEANT = {
     "CONFIG --resume": "goes on with it",
     "CONFIG --continue": "goes on with it",
@@ -183,14 +183,14 @@ def command_line_init(place, studies, source, item):
 
 
 def unchanged(path, before):
-    """That an odd file, unless a folder, is still what it was."""
+    """Checks that an odd file, unless a folder, is still what it was."""
     after = path.lstat() if os.path.lexists(path) else None
     if after is None or (after.st_mode, after.st_ino) != (before.st_mode, before.st_ino):
         yield f"{path.name} is another file than before"
 
 
 def configuration_kept(run, place, studies):
-    """That a study which was measured has its result file, and its configuration still."""
+    """Checks that a study which was measured has its result file, and its configuration still."""
     if file_bytes(place.run / "x.toml") != studies.bytes("whole", "toml"):
         yield "the configuration has changed"
     results = [path for path in place.run.rglob("*") if file_bytes(path).startswith(b"\x89HDF")]

@@ -161,7 +161,7 @@ EXTREMES = {
     "decay_every=1": {0}, "decay_every=4294967295": {0}, "decay_factor=1e-300": {0}, "decay_factor=1": {0},
 }  # fmt: skip
 
-# What else a study needs for a key.
+# Settings that a study needs besides for a key.
 WITH = {
     "search.beta1": ["workload.optimizer=adam", "search.momentum="],
     "search.beta2": ["workload.optimizer=adam", "search.momentum="],
@@ -172,7 +172,7 @@ WITH = {
 
 
 def criteria(setting):
-    """What sparsities do differs from criterion to criterion; GraSP does most work."""
+    """Criteria for a setting: the effect of sparsities differs from criterion to criterion; GraSP does most work."""
     return ["snip", "grasp", "random", "magnitude", "erk", "synflow"] if setting.startswith("sparsities") else ["grasp"]
 
 

@@ -1,4 +1,4 @@
-"""As much of HDF5 as it takes to change a result file and put its checksums right: a changed file alone the library refuses by itself."""
+"""The part of HDF5 that it takes to change a result file and put its checksums right: a changed file alone the library refuses by itself."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""What a study keeps while it runs: journal, checkpoint, lock, temporary and result files, damaged or of other sorts.
+"""Files that a study keeps while it runs: journal, checkpoint, lock, temporary and result files, damaged or of other sorts.
 
 A damaged study is refused, or ends with the results of the undamaged one."""
 
@@ -143,14 +143,14 @@ def checkpoint_crafted(place, studies, source, _):
     payload = damaged(content[start + CHECKSUM :], source)
     crafted = content[:start] + struct.pack("<I", zlib.crc32(payload)) + payload
     case = resumed(place, studies, "stopped", {"checkpoint": crafted})
-    # As of journals: other results can be written.
+    # No check, as of journals: other results can be written.
     case.check = None
     return case
 
 
 # Everything that a study reads or writes, but for what the command line names.
 BESIDE = ["x.journal", "x.checkpoint", "x.lock", "x.lock.held", "x.svg", ".x.h5.tmp", ".x.checkpoint.tmp", ".x.svg.tmp"]
-# What a new start moves aside.
+# Files that a new start moves aside.
 MOVED = ["x.journal", "x.checkpoint", "x.h5"]
 
 

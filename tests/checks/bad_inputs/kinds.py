@@ -13,7 +13,7 @@ class Kind:
     name: str
     # (place, studies, source of random numbers, item) -> Case. Prepares the place. The item is None where the input is to be random.
     make: Callable
-    # The same input undamaged, which must end with 0: else every refusal would mean nothing. (place, studies) -> Case.
+    # Maker of the input undamaged, which must end with 0: else every refusal would mean nothing. (place, studies) -> Case.
     sound: Callable
     # Inputs that were thought of.
     items: Sequence

@@ -145,7 +145,7 @@ def result_merge(place, studies, source, item):
 
 
 def kept(place, studies):
-    """That a merge which was refused left what was there."""
+    """Checks that a merge which was refused left what was there."""
     if file_bytes(place.run / "x.h5") != studies.bytes("whole", "h5") or file_bytes(place.run / "file") != b"something\n":
         yield "a refused merge has changed a file"
 

@@ -51,7 +51,7 @@ class Case:
 
 @dataclasses.dataclass
 class Run:
-    """What a program did."""
+    """End, output and cost of a program that was run."""
 
     # Negative: the signal that ended it, as of subprocess.
     code: int

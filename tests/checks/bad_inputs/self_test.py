@@ -45,19 +45,19 @@ SCRIPTS = [
 ]
 
 PYTHON = f"exec {shlex.quote(sys.executable)} -c"
-# The same, with limits of their own.
+# Commands with limits of their own, and the offence of each.
 GREEDY = [
     ("sleep 20", Limits(seconds=1), "no end within 1 s"),
     ("trap '' TERM; while :; do :; done", Limits(seconds=1), "no end within 1 s"),
     (f"{PYTHON} 'x = b\"x\" * 300_000_000; import time; time.sleep(20)'", Limits(megabytes=200), "more than 200 MB of memory"),
-    # It is killed where it is seen in time, and charged afterwards where it is not.
+    # The process is killed where it is seen in time, and charged afterwards where it is not.
     (f"{PYTHON} 'x = b\"x\" * 300_000_000; exit(\"word\")'", Limits(megabytes=200), "MB of memory"),
     (f"{PYTHON} 'import time\nwhile time.process_time() < 0.5: pass'", Limits(processor_seconds=0.4), "processor time"),
 ]
 
 
 def charges(command, folder, limits=Limits(), **changes):
-    """What a shell's command is charged with."""
+    """Offences of a shell's command."""
     place = Place(folder)
     found = offences(Case(["sh", "-c", command], **{"allowed": frozenset({2}), **changes}), place, limits)[1]
     shutil.rmtree(folder)
@@ -78,7 +78,7 @@ def scripts(work):
 
 
 def locks(work):
-    """That a file which is to be locked is."""
+    """Tests that a file which is to be locked is."""
     place = Place(work / "lock")
     (place.run / "x.lock").touch()
     program = "import fcntl; fcntl.flock(open('x.lock'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -91,7 +91,7 @@ TABLE = "Steps-to-result\n  17  8\n\n  batch size  seconds\n          17      {}
 
 
 def results(work):
-    """What checks say of other results, or of none."""
+    """Tests the checks with other results, or with none."""
     place = Place(work / "results")
     studies = object.__new__(Studies)
     studies.tables = {"x": tables(TABLE.format(1, "a").encode())}
@@ -113,7 +113,7 @@ def results(work):
 
 
 def files(work):
-    """What checks say of files that are gone, replaced or changed."""
+    """Tests the checks with files that are gone, replaced or changed."""
     place = Place(work / "files")
     studies = object.__new__(Studies)
     studies.made = place.run
@@ -139,7 +139,7 @@ def files(work):
 
 
 def summaries(_):
-    """What all runs add up to."""
+    """Tests the sums of all runs."""
     good, bad = (Outcome("some", 1, Run(2, b"", b"word", 0, 0, 0), offences, "", 0) for offences in [[], ["no"]])
     for outcomes, unharmed, failures in [([good], True, 0), ([good, bad], True, 1), ([good], False, 1)]:
         text, failed = summary(outcomes, unharmed, "")

@@ -1,4 +1,4 @@
-"""What is printed of all runs."""
+"""Summary of all runs, which is printed."""
 
 import collections
 import dataclasses
@@ -14,7 +14,7 @@ class Outcome:
     number: int
     run: Run
     offences: list
-    # That runs it again, where it failed.
+    # Command that runs the input again, where it failed.
     command: str
     # All that it took, with making its input and looking at its results.
     seconds: float
@@ -60,7 +60,7 @@ def extremes(outcomes):
 
 
 def explanation(outcome, again):
-    """What a failure was, and two ways to see it again."""
+    """Describes a failure, and two ways to see it again."""
     yield f"FAILED {outcome.kind} {outcome.number}: {'; '.join(outcome.offences)}"
     yield f"  {outcome.command}"
     yield f"  {again} --only {outcome.kind} --case {outcome.number}"

@@ -1,4 +1,4 @@
-"""What programs are started in: their streams, environment and limits."""
+"""Surroundings of programs: their streams, environment and limits."""
 
 from .kinds import kind
 from .rules import Case, file_bytes
@@ -8,7 +8,7 @@ UNPRINTED = frozenset({9})
 
 
 def commands(studies):
-    """One of each sort, by what it does; all of them succeed, and print something, where nothing is wrong."""
+    """Commands, one of each sort, by what they do; all succeed, and print something, where nothing is wrong."""
     return {
         "measure": [*studies.resume(), "--trials", "1", "--sparsity", "0", "--fresh"],
         "go on": studies.resume(),
@@ -35,7 +35,7 @@ def prepared(place, studies, name):
 
 
 def result_there(run, place):
-    """That a run which succeeded, or could only not print, leaves a result file."""
+    """Checks that a run which succeeded, or could only not print, leaves a result file."""
     if run.code in (0, 9) and not file_bytes(place.run / "x.h5").startswith(b"\x89HDF"):
         yield "the result file is not there"
 
@@ -135,7 +135,7 @@ LIMITS = {
     "umask 0": {0},
     "trap '' HUP INT TERM PIPE": {0},
     "mkdir gone && cd gone && rmdir ../gone": {2, 4, 7},
-    # As root, everything may be written.
+    # The folder stops nobody who is root: everything may be written then.
     "chmod 500 .": {0, 4, 7},
 }
 
