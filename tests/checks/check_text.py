@@ -3,7 +3,7 @@
 version is one.
 
 Lines of pages and comments have at most 150 letters. Tables, code and what programs write into pages may be longer. A comment of the sources does not
-begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes", "What it is".
+begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes", "What a panel shows".
 """
 
 import ast
@@ -19,8 +19,18 @@ COMMENT.update({kind: r"\s*#" for kind in (".py", ".sh", ".bash", ".toml", "")})
 NAMED = ("src/", "tests/", "kernels/", "examples/")
 # The first words of a comment that name nothing.
 NOTHING = re.compile(
-    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What is there|(?:What|How) (?:it|its|they|their))\b(?!-)"
+    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What|How (?:it|its|they|their))\b(?!-)"
     r"|(?:This|These) (?:is|are|was|were|has|have|of|that)\b|(?:One|Ones|The others?) (?:is|are|of|that|which|in|for|with)\b"
+)
+# Beginnings of comments that programs and pages print, to explain a key, an option, a program or a kind of input.
+PRINTED = (
+    "What GraSP divides logits by",
+    "What PyTorch and JAX reach on this machine",
+    "What a fresh seed draws anew.",
+    "What is refused while backtraces are asked for",
+    "What is trained on which data",
+    "What multiplies matrices on a GPU.",
+    "What runs the command `true` on a host",
 )
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -76,19 +86,20 @@ def long_lines(file):
             yield f"line {number}: {len(line)} letters, expected at most {MOST}; break it"
 
 
-def without_subject(lines):
+def without_subject(lines, markers=r"//[/!]?"):
     """The comments that begin without a noun, with their numbers."""
     before = None
     for number, line in enumerate(lines, 1):
-        marker, text = re.match(r"\s*(//[/!]?|) ?(.*)", line).groups()
+        marker, text = re.match(rf"\s*({markers}|) ?(.*)", line).groups()
         # A comment begins behind code, behind one of another kind, and behind an empty line.
-        if marker and marker != before and NOTHING.match(text):
+        if marker and marker != before and NOTHING.match(text) and not text.startswith(PRINTED):
             yield number, text
         before = marker if text else None
 
 
 def subjects(file):
-    for number, text in without_subject(file.read_text().splitlines()):
+    markers = {"/": r"//[/!]?", "#": r'#|"""'}[COMMENT[file.suffix][-1]]
+    for number, text in without_subject(file.read_text().splitlines(), markers):
         yield f"line {number}: a comment begins {' '.join(text.split()[:3])!r}, expected its subject; name what it speaks of"
 
 
@@ -106,14 +117,16 @@ def main():
     found = [f"{page}: {problem}" for page in pages for problem in problems(ROOT / page)]
     texts = [name for name in files if name.endswith(".md") or pathlib.Path(name).suffix in COMMENT and (ROOT / name).is_file()]
     found += [f"{name}: {problem}" for name in texts for problem in long_lines(ROOT / name)]
-    sources = [name for name in texts if name.startswith(NAMED) and COMMENT.get(pathlib.Path(name).suffix) == r"\s*//"]
+    sources = [name for name in texts if name.startswith(NAMED) and pathlib.Path(name).suffix in COMMENT]
     found += [f"{name}: {problem}" for name in sources for problem in subjects(ROOT / name)]
     found += versions()
     links = sum((ROOT / page).read_text().count("](") for page in pages)
     if not links:
         found.append("expected links in the pages, found none: this check sees nothing")
-    known = "/// Its name.|name: String,|/// Name of the file.|/// It is read.|///|/// The same bits.|// One of them|/// As text.||/// What it is.".split("|")
-    if [number for number, _ in without_subject(known)] != [1, 6, 7, 8, 10]:
+    known = "/// Its name.|name: String,|/// Name of the file.|/// It is read.|///|/// The same bits.|// One of them|/// As text.||/// What runs.|fn f|/// Whatever runs.".split("|")
+    script = '# What runs.|run|def f():|    """It runs."""|    """Runs."""'.split("|")
+    found_known = [[number for number, _ in found] for found in (without_subject(known), without_subject(script, r'#|"""'))]
+    if found_known != [[1, 6, 7, 8, 10], [1, 4]]:
         found.append("expected comments without subjects to be found: this check sees nothing")
     print("\n".join(found) or f"{links} links in {len(pages)} pages; no long lines in {len(texts)} files; subjects in the comments of {len(sources)}")
     return 1 if found else 0
