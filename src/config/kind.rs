@@ -102,7 +102,7 @@ pub struct Whole {
     max: u32,
     /// Meaning of 0, where 0 has a meaning of its own.
     zero: Option<&'static str>,
-    /// Unit that is counted, where a sentence says it.
+    /// Words for the things that are counted, where a sentence says them.
     unit: Option<&'static str>,
 }
 

@@ -11,7 +11,7 @@ use crate::results::Environment;
 /// Letters of a command line that the page shows.
 const LONGEST_COMMAND: usize = 400;
 
-/// Workload, goal, grid and time of a study.
+/// Workload, goal and grid of a study, and the time of cells to come.
 pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     let workload = &study.results.workload;
     let grid = study.grid();
