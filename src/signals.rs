@@ -22,7 +22,7 @@ static EARLY: AtomicI32 = AtomicI32::new(0);
 
 /// How this process tells a person of a signal. Rank 0 alone does.
 struct Speaker {
-    /// Whether it tells it as a JSON object.
+    /// Whether the process tells of a signal as a JSON object.
     json: bool,
     /// Contents of the last checkpoint, in words, and when it was written.
     saved: Option<(String, Instant)>,

@@ -130,15 +130,15 @@ fn run(command: &[OsString], hosts: Option<HostWatch>, output: &Path) -> Result<
 
 /// Observations of a running command.
 struct Watch {
-    /// When the lock was last looked at.
+    /// Time of the last look at the lock.
     looked: Instant,
     /// Bytes of the journal before the command began.
     journal: Option<u64>,
-    /// When the study was last seen being worked on.
+    /// Time at which the study was last seen being worked on.
     held: Option<Instant>,
-    /// When the command was last told to stop.
+    /// Time at which the command was last told to stop.
     told: Option<Instant>,
-    /// Since when it is to stop.
+    /// Time since which the command is to stop.
     stopping: Option<Instant>,
     hosts: Option<HostWatch>,
     /// How far the study was when a host did not answer.
@@ -189,7 +189,7 @@ impl Watch {
     }
 }
 
-/// Who works on the study.
+/// Holder of the study's lock, where a process works on the study.
 fn holder(output: &Path) -> Option<impl Sized + use<>> {
     Lock::holder(&lock_path(output))
 }

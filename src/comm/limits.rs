@@ -47,7 +47,7 @@ impl MemoryLimit {
     }
 }
 
-/// In words: which limit is the least for each rank.
+/// Describes in words which limit is the least for each rank.
 impl fmt::Display for MemoryLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = |limit: &Limit, ranks: u64| limit.free / ranks;

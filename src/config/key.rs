@@ -162,7 +162,7 @@ pub struct KeyHelp {
     pub only: Option<Only>,
     /// The choices that need the key; none where no choice needs the key.
     pub needed: Option<Only>,
-    /// Whether it has no default, and may be left out but for what needs it.
+    /// Whether the key has no default, and may be left out but for what needs it.
     pub is_optional: bool,
     /// The heading of a page of docs/ that says more.
     pub see: Option<&'static str>,
@@ -198,7 +198,7 @@ pub struct SectionHelp {
     pub name: &'static str,
     /// Purpose of the section's keys, in sentences.
     pub meaning: String,
-    /// Whether it may be left out although some of its keys have no default: nothing is done then that it is for.
+    /// Whether the section may be left out although some of its keys have no default: nothing is done then that it is for.
     pub is_optional: bool,
     /// The keys of the section.
     pub keys: Vec<KeyHelp>,

@@ -107,12 +107,12 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// From `min` to `max`.
+    /// Whole numbers from `min` to `max`.
     pub fn between(min: u32, max: u32) -> Self {
         Whole { min, max, zero: None, unit: None }
     }
 
-    /// From 1 on.
+    /// Whole numbers from 1 on.
     pub fn count() -> Self {
         Whole::between(1, u32::MAX)
     }

@@ -18,12 +18,12 @@ pub struct Override {
 const DEEPEST: usize = 3;
 
 impl Override {
-    /// By an option, the change of a key to a value.
+    /// The change of a key to a value by an option.
     pub fn new(option: impl Into<String>, key: &str, value: impl Into<String>) -> Override {
         Override { option: option.into(), key: key.to_owned(), value: value.into() }
     }
 
-    /// From the `key=value` of `--set`; a sentence, when there is no `=` or no key before it.
+    /// Reads the `key=value` of `--set`; a sentence, when there is no `=` or no key before it.
     pub(crate) fn parse(setting: &str) -> Result<Override, String> {
         match setting.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => Ok(Override::new(format!("--set {setting}"), key.trim(), value.trim())),

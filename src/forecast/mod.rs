@@ -1,4 +1,4 @@
-//! When a study is probably done: the seconds that its cells will take, learnt from those that are measured.
+//! Forecasts of a study's end: the seconds that its cells will take, learnt from those that are measured.
 //!
 //! `model` fits the seconds of cells and says those of others; `trainings` says the steps of a cell's trainings that end one by one. Nothing here
 //! reads a file or a clock.

@@ -25,7 +25,7 @@ pub struct Checkpoint {
     pub digest: String,
     /// Digest of the data.
     pub data_digest: String,
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// The trainings that confirm its points, where these are under way: a trial of the state has the place of one of them as its index.
     pub confirming: Option<Vec<Training>>,

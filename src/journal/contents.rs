@@ -51,7 +51,7 @@ pub enum Record {
     },
     /// A cell is finished: all its trials are recorded.
     Cell {
-        /// Which one.
+        /// Batch size and sparsity of the cell.
         key: CellKey,
         /// How many trials it has, numbered without a gap: all of them are recorded before.
         trials: u32,
@@ -62,14 +62,14 @@ pub enum Record {
     },
     /// A later run goes on with the study.
     Restart {
-        /// When, ISO 8601 in UTC.
+        /// Time of the restart, ISO 8601 in UTC.
         started: String,
         /// The configuration from this run on, as canonical TOML, where it has more cells or trials than before.
         configuration: Option<String>,
     },
     /// A cell gets more trials: those it has may be recorded anew, since a better one would cut them short. If it was finished, it is so no more.
     Extension {
-        /// Which one.
+        /// Batch size and sparsity of the cell.
         key: CellKey,
     },
     /// The connections of a seed's network are scored.
@@ -148,7 +148,7 @@ pub struct Partial {
     /// The cell with the trials that have ended, by index. A cell that was finished with fewer trials has the seconds and
     /// confirmations of that time, and the test errors too, while the trial that was best then is still the best.
     pub cell: Cell,
-    /// Whether it was finished with fewer trials.
+    /// Whether the cell was finished with fewer trials.
     pub extended: bool,
 }
 

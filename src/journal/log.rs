@@ -29,7 +29,7 @@ pub struct Journal {
 
 /// A journal that was opened, and what it says.
 pub struct Opened {
-    /// To append to.
+    /// The journal, to append to.
     pub journal: Journal,
     /// Records of the file; a torn end is cut off.
     pub contents: Contents,
@@ -183,7 +183,7 @@ fn bytes(path: &Path, storage: &dyn Storage) -> Result<Vec<u8>> {
 /// Differing keys that a sentence names; of more it has the number.
 const MOST_NAMED: usize = 6;
 
-/// In which keys the configuration that a journal or a result file keeps, which is called `what`, contradicts this run's, as half a sentence.
+/// Keys in which the configuration that a journal or a result file keeps, which is called `what`, contradicts this run's, as half a sentence.
 pub fn other_configuration(what: &str, kept: &Header, now: &Header) -> Option<String> {
     let found: (Option<toml::Table>, Option<toml::Table>) = (kept.configuration.parse().ok(), now.configuration.parse().ok());
     let differences = if let (Some(old), Some(new)) = found { contradictions(&old, &new) } else { Vec::new() };

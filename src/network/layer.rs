@@ -370,7 +370,7 @@ impl Layer {
     }
 }
 
-/// In words, for the table of layers.
+/// Describes a layer in words, for the table of layers.
 impl Display for Layer {
     fn fmt(&self, to: &mut Formatter) -> fmt::Result {
         match self {

@@ -6,7 +6,7 @@ use crate::results::Results;
 /// A corner of the study's grid: an extreme batch size at an extreme sparsity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Corner {
-    /// Which one.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Steps of each curve.
     pub steps: u32,

@@ -12,7 +12,7 @@ pub enum Event<'a> {
     Study {
         /// Name of the study.
         name: &'a str,
-        /// Where it runs.
+        /// Device, in words.
         device: &'a str,
         /// Ranks.
         ranks: usize,
@@ -38,7 +38,7 @@ pub enum Event<'a> {
     },
     /// A cell begins.
     CellStarted {
-        /// Which one.
+        /// Batch size and sparsity of the cell.
         key: CellKey,
         /// Number of the cell, from 0.
         index: usize,
@@ -49,7 +49,7 @@ pub enum Event<'a> {
     },
     /// A cell goes on where an earlier run left it.
     Resumed {
-        /// Which one.
+        /// Batch size and sparsity of the cell.
         key: CellKey,
         /// Steps that the trials under way have taken; 0: none has begun.
         step: u32,
@@ -62,7 +62,7 @@ pub enum Event<'a> {
     Moment {
         /// The cell.
         key: CellKey,
-        /// How far it is.
+        /// State of the cell's wave.
         moment: &'a Moment,
         /// When the study is probably done; none before a cell is measured.
         left: Option<Forecast>,
@@ -76,7 +76,7 @@ pub enum Event<'a> {
     },
     /// The best points of a cell are trained again.
     Confirming {
-        /// Which cell.
+        /// Batch size and sparsity of the cell.
         key: CellKey,
         /// Points.
         points: usize,

@@ -50,7 +50,7 @@ pub fn best<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<&'t Trial
 /// A finished cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// The trials of the cell, by index.
     pub trials: Vec<Trial>,

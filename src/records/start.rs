@@ -76,7 +76,7 @@ impl Ending {
     }
 }
 
-/// In words that follow "after".
+/// Describes an ending in words that follow "after".
 impl std::fmt::Display for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

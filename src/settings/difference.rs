@@ -1,4 +1,4 @@
-//! In what two configurations differ.
+//! Differences between two configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

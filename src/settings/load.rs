@@ -1,4 +1,4 @@
-//! From a file and the command line to a validated study.
+//! Reading a study: from a file and the command line to a validated study.
 
 use std::fs::{self, File};
 use std::io::Read;

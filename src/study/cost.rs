@@ -75,7 +75,7 @@ const EXAMINED: u32 = 16;
 /// The upper bound of one cell's cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellBound {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Steps of all of its trials together.
     pub trial_steps: u64,

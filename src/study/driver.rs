@@ -23,7 +23,7 @@ pub(super) struct Driver<'a> {
     pub whole: &'a Study,
     pub world: &'a dyn Communicator,
     pub surroundings: Surroundings,
-    /// On rank 0.
+    /// Files of the study, on rank 0.
     pub files: &'a mut Option<Files>,
     pub observer: &'a mut dyn Observer,
     pub key: CellKey,
@@ -33,7 +33,7 @@ pub(super) struct Driver<'a> {
     pub confirming: Option<Vec<Training>>,
     /// Cells that were measured or confirmed since the result file was written.
     pub unpublished: usize,
-    /// When the last checkpoint was taken.
+    /// Time of the last checkpoint.
     pub saved: Instant,
     /// `asked` is when the checkpoint under way was asked for; `cost` is for how long the last checkpoint stopped the training.
     pub asked: Instant,
@@ -74,7 +74,7 @@ impl Forecasting {
     }
 }
 
-/// Between two forecasts while a cell is measured.
+/// Time between two forecasts while a cell is measured.
 const FORECAST_EVERY: Duration = Duration::from_secs(5);
 
 /// Longest time, in seconds, between two looks for a signal. A step or an evaluation that takes longer looks between its parts.

@@ -48,7 +48,7 @@ pub type FileWork = Box<dyn FnOnce() -> Result<Duration> + Send>;
 
 /// Work that was started beside the study.
 pub trait Started: Send {
-    /// Whether it is done.
+    /// Whether the work is done.
     fn is_finished(&self) -> bool;
 
     /// Waits until it is done; an error of the outer kind is its panic.

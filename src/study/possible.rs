@@ -37,7 +37,7 @@ pub(super) struct Possible<'a> {
 }
 
 impl<'a> Possible<'a> {
-    /// Of a study with all of its cells and trials, on so many validation and test examples.
+    /// Limits for a study with all of its cells and trials, on so many validation and test examples.
     pub(super) fn new(study: &'a Study, network: &'a Network, validation: usize, test: usize) -> Possible<'a> {
         let threshold = study.workload.goal_threshold(validation as u64) as u32;
         let (drawn, first) = (study.search.draw(study.grid.trials), study.search.first_trial);

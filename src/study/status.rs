@@ -71,7 +71,7 @@ pub enum State {
 /// A cell that is measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FinishedCell {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     #[serde(flatten)]
     pub key: CellKey,
     /// K*, where a trial reached the goal.
@@ -95,7 +95,7 @@ pub struct FinishedCell {
 /// A cell whose points are being confirmed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Confirming {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     #[serde(flatten)]
     pub key: CellKey,
     /// Steps of the trainings under way at the last checkpoint.
@@ -105,7 +105,7 @@ pub struct Confirming {
 /// A cell that is not finished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnderWay {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     #[serde(flatten)]
     pub key: CellKey,
     /// Steps at the last checkpoint, where there is one.

@@ -1,4 +1,4 @@
-//! Who a cell reports to while it is measured.
+//! Conductor of a cell: it gets the cell's reports while the cell is measured.
 
 use super::state::CellState;
 use crate::Result;

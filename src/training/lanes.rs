@@ -42,7 +42,7 @@ impl Lane {
 pub struct Lanes<'a, B: Backend> {
     backend: &'a mut B,
     held: B::Lanes,
-    /// In the back end's order, which is that of the trials.
+    /// Lanes in the back end's order, which is that of the trials.
     lanes: Vec<Lane>,
 }
 

@@ -43,7 +43,7 @@ pub enum Scored {
 }
 
 impl<'a> Masks<'a> {
-    /// With the scores and masks of an earlier run.
+    /// Masks that begin with the scores and masks of an earlier run.
     pub fn new(
         network: &'a Network,
         pruning: &'a Pruning,

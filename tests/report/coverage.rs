@@ -180,7 +180,7 @@ fn shares(simulations: Vec<Vec<Known>>) -> Vec<(&'static str, f64)> {
     simulations[0].iter().enumerate().map(of).collect()
 }
 
-/// Of intervals of Student's t: exponents of power laws, means over trials, and products of two such means.
+/// Coverage of intervals of Student's t: exponents of power laws, means over trials, and products of two such means.
 fn of_student(simulations: u64) -> Vec<(String, f64)> {
     let mut found = Vec::new();
     for count in [3, 5, 12] {

@@ -101,7 +101,7 @@ pub struct Fault {
     pub kind: Kind,
     /// The rank that it concerns.
     pub rank: usize,
-    /// For how many calls or operations.
+    /// Number of calls or operations that the fault lasts.
     pub length: u64,
 }
 

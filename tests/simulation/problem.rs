@@ -38,7 +38,7 @@ pub struct Settings {
     pub lanes: u32,
     pub data_parallel: u32,
     pub checkpoint_seconds: u32,
-    /// Where it is not the usual one.
+    /// Deadline in seconds, where it is not the usual one.
     pub deadline_seconds: Option<u32>,
 }
 

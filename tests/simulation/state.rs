@@ -53,9 +53,9 @@ pub struct Task {
     pub process: Process,
     pub thread: Option<Thread>,
     pub status: Status,
-    /// Until which call it gets no turn while another task can go on.
+    /// Number of the call until which the task gets no turn while another task can go on.
     pub late: u64,
-    /// Since when it waits for other ranks, until it goes on.
+    /// Time since which the task waits for other ranks, until it goes on.
     pub waits: Option<Duration>,
 }
 
@@ -186,7 +186,7 @@ impl State {
         }
     }
 
-    /// Who waits for what.
+    /// Describes which task waits for what.
     pub fn account(&self) -> String {
         let one = |task: &Task| {
             let what = match task.status {

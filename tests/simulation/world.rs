@@ -47,7 +47,7 @@ pub struct ProcessState {
     pub clock: Duration,
     /// How long it waits for other ranks, as it was told.
     pub limit: Option<Duration>,
-    /// Until when it gets no turn.
+    /// Time until which the process gets no turn.
     pub stuck: Option<Duration>,
 }
 

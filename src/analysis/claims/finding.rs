@@ -32,7 +32,7 @@ pub struct Finding {
     pub doubt: Option<f64>,
     /// Whether the verdict stands by Holm's rule (1979) among all verdicts of a report.
     pub stands: bool,
-    /// Whether it rests on confirmed steps, not on K* or the trials of the search.
+    /// Whether the finding rests on confirmed steps, not on K* or the trials of the search.
     pub confirmed: bool,
 }
 

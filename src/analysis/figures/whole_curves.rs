@@ -9,7 +9,7 @@ use crate::settings::ascending;
 /// The curves of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whole {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Each training's error, a fraction, over its steps, and its metaparameters in words.
     pub curves: Vec<(Curve, String)>,

@@ -20,7 +20,7 @@ use crate::statistics::{crossed, in_play};
 /// A cell's confirmed steps, their points and their scatter.
 #[derive(Debug, Clone)]
 pub struct ConfirmedCell {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// The points of the cell, by their trials of the search.
     pub points: Vec<u32>,

@@ -199,7 +199,7 @@ fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<E
 }
 
 impl EnoughTrials {
-    /// In a table's field.
+    /// The number of trials in a table's field.
     pub fn name(self) -> String {
         match self {
             EnoughTrials::These(trials) => count(trials),

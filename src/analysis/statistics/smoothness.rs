@@ -38,13 +38,13 @@ impl Along {
 /// Measurements of a cell: geometric means over its measured trials.
 #[derive(Debug, Clone)]
 pub struct Smooth {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Trials measured.
     pub trials: usize,
     /// Measurements of all of them.
     pub measurements: usize,
-    /// With mean and with median along the training.
+    /// Numbers of the cell, with means and with medians along the training.
     pub along: [Surface<Estimate>; 2],
     /// Sparse over dense at that batch size, with means and with medians, each trial over the dense one of its seed.
     pub over_dense: Option<[Surface<Estimate>; 2]>,

@@ -13,7 +13,7 @@ use crate::statistics::student;
 /// The time of a cell's steps.
 #[derive(Debug, Clone)]
 pub struct Timed {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// K*.
     pub steps: u32,

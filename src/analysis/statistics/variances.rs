@@ -73,7 +73,7 @@ impl Fresh {
 /// The scatter of a cell's confirmations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scatter {
-    /// Which cell.
+    /// Batch size and sparsity of the cell.
     pub key: CellKey,
     /// Parts of a training that its seeds drew anew.
     pub fresh: Fresh,

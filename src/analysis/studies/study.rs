@@ -180,7 +180,7 @@ impl StudyResults {
         self.configuration.as_ref().map_or(String::new(), |study| pruning_name(&study.pruning))
     }
 
-    /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
+    /// Whether the study was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
     pub fn measures_alone(&self) -> bool {
         let measured = self.results.trials().any(|trial| !trial.measurements.is_empty());
         measured && self.results.workload.goal_threshold == 0 && self.results.cells.iter().all(|cell| cell.best().is_none())

@@ -60,7 +60,7 @@ fn shape(map: Map) -> (usize, usize, usize) {
     (map.height, map.width, map.channels)
 }
 
-/// Who wrote a map.
+/// Writer of a map.
 #[derive(Clone, Copy, PartialEq)]
 enum Writer {
     /// Nobody: it is the image.

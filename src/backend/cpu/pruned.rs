@@ -34,7 +34,7 @@ pub(super) fn deep(layer: &Convolution) -> bool {
 pub(super) struct Taps {
     /// Output channel o has the taps from `starts[o]` up to `starts[o + 1]`.
     pub starts: Vec<u32>,
-    /// In the order of the sum.
+    /// Taps in the order of the sum.
     pub taps: Vec<Tap>,
     /// Offset in the input map of what each pool window's first position reads.
     pub corners: Vec<u32>,

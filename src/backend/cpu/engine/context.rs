@@ -45,7 +45,7 @@ pub(super) struct Context<'a> {
 /// Buffers of one thread.
 pub(super) struct Seat {
     pub worker: Worker,
-    /// For products with the Hessian; none before the first.
+    /// Buffers for products with the Hessian; none before the first product.
     pub tangents: Option<Box<Tangents>>,
     /// Sums of leaves, laid out as the lane's plan says: each waits for its right-hand neighbour in the tree to be summed behind it.
     pub stack: Vec<Floats>,

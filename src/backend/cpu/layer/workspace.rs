@@ -80,7 +80,7 @@ pub(in super::super) struct Pass<'a> {
     /// Whether a backward pass will follow.
     pub is_training: bool,
     pub count: usize,
-    /// Whether it is the first, and the last, of those whose gradient is summed.
+    /// Whether the pass is the first, and the last, of those whose gradient is summed.
     pub is_first: bool,
     pub is_last: bool,
 }

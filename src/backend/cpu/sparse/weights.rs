@@ -19,7 +19,7 @@ fn worth(layer: &Convolution) -> f64 {
 
 /// Kept weights of a pruned convolution, and the channels that it computes.
 pub(in super::super) struct KeptWeights {
-    /// By output channel: offsets in the input's channels.
+    /// Kept weights by output channel: offsets in the input's channels.
     pub forward: Taps,
     /// By input channel, and place of the input between two strides: offsets in the channels of the gradient. Empty for a layer whose input's
     /// gradient nobody needs.

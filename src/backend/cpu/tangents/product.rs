@@ -63,7 +63,7 @@ impl<'a> Along<'a> {
 }
 
 impl Tangents {
-    /// Whether it knows all layers of a network: convolutions with ReLU, a pool or a shortcut like the paper's networks', a global mean, logits.
+    /// Whether products know all layers of a network: convolutions with ReLU, a pool or a shortcut like the paper's networks', a global mean, logits.
     pub(in crate::backend::cpu) fn fits(network: &Network) -> bool {
         let plain = |map: Map| map.before == 0 && map.after == 0;
         network.layers.iter().all(|layer| {

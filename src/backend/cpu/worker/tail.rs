@@ -27,7 +27,7 @@ pub(super) struct Bank {
 }
 
 impl Bank {
-    /// For a worker whose buffers of the layers before are these, of `pass` images each.
+    /// The bank of a worker whose buffers of the layers before are these, of `pass` images each.
     pub(super) fn new(network: &Network, buffers: &[Buffers], first: usize, pass: usize) -> Bank {
         let (before, behind) = network.layers.split_at(first);
         let gradients = || before.iter().map(|layer| gradient_floats(network, layer) * pass);
@@ -66,24 +66,24 @@ pub(in super::super) fn images_at_once(layers: &[LayerPlan], pass: usize) -> usi
 /// Images that there is room for.
 #[derive(Clone, Copy)]
 pub(super) struct Images {
-    /// Of a pass.
+    /// Images of a pass.
     pub pass: usize,
     /// The first of the layers that are computed over several leaves at once, if there are such.
     pub tail: Option<usize>,
 }
 
 impl Images {
-    /// Where several leaves are computed at once.
+    /// Images of a buffer of layers that are computed over several leaves at once.
     pub(super) fn most(self) -> usize {
         if self.tail.is_some() { self.pass * TOGETHER } else { self.pass }
     }
 
-    /// In a map.
+    /// Images that a map has room for.
     pub(super) fn of_map(self, network: &Network, slot: Slot) -> usize {
         if self.tail.is_some_and(|tail| network.layers[tail..].iter().any(|layer| layer.input() == slot)) { self.most() } else { self.pass }
     }
 
-    /// In what is kept for a layer.
+    /// Images that the buffers kept for a layer have room for.
     pub(super) fn of_layer(self, network: &Network, index: usize) -> usize {
         let sends = |tail: usize| index >= tail || network.layers[tail].producer() == Some(index);
         if self.tail.is_some_and(sends) { self.most() } else { self.pass }
