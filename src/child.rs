@@ -11,7 +11,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How `child` ended; none where it ran longer than `limit`, and was killed. Each look tells `look` how long it has run.
 ///
 /// # Errors
-/// It cannot be waited for; it is killed then, too.
+/// The child cannot be waited for; it is killed then, too.
 pub fn end_within(child: &mut Child, limit: Duration, mut look: impl FnMut(Duration)) -> io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {

@@ -124,7 +124,7 @@ pub(crate) fn folder(path: &Path) -> &Path {
 /// The SHA-256 of a file as it is, hexadecimal.
 ///
 /// # Errors
-/// Those of reading the file.
+/// Errors of reading the file.
 pub fn digest(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut BufReader::new(File::open(path)?), &mut hash)?;

@@ -44,7 +44,7 @@ impl ReportArguments {
     /// Reads a command line, program name first.
     ///
     /// # Errors
-    /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
+    /// Clap's message, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<ReportArguments, clap::Error> {
         matches(ReportArguments::command(), &BRIEF, words).and_then(|found| ReportArguments::from_arg_matches(&found))
     }

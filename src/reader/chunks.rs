@@ -138,7 +138,7 @@ fn filters(properties: hid_t) -> hdf5::Result<Vec<Filter>> {
 /// Refuses a dataset that cannot be read: a chunk's extents beyond its own, or filters that this HDF5 does not have.
 ///
 /// # Errors
-/// What is wrong, in words that follow the dataset's name.
+/// A problem, in words that follow the dataset's name.
 pub(crate) fn is_readable(dataset: &Dataset) -> Result<(), String> {
     Plan::of(dataset)?.has_its_filters()
 }
@@ -146,7 +146,7 @@ pub(crate) fn is_readable(dataset: &Dataset) -> Result<(), String> {
 /// Refuses a dataset with a chunk that does not become as many bytes as a chunk has. It is read where `most` bytes are enough for its values.
 ///
 /// # Errors
-/// What is wrong, in words that follow the dataset's name.
+/// A problem, in words that follow the dataset's name.
 pub(crate) fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
     let plan = Plan::of(dataset)?;
     let bytes = plan.extents.iter().product::<usize>() * plan.width;
@@ -164,7 +164,7 @@ pub(crate) fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
 /// Writes all values in C's order, in the file's own type and order of bytes.
 ///
 /// # Errors
-/// What is wrong, in words that follow the dataset's name.
+/// A problem, in words that follow the dataset's name.
 pub(crate) fn write_values(dataset: &Dataset, output: &mut dyn Write) -> Result<(), String> {
     let plan = Plan::of(dataset)?;
     plan.has_its_filters()?;

@@ -22,7 +22,7 @@ const MOST: usize = 10_000;
 /// Opens a file, and nothing but a regular one: a pipe would be waited at for ever.
 ///
 /// # Errors
-/// It cannot be opened, or is a folder, a pipe or a device.
+/// The file cannot be opened, or is a folder, a pipe or a device.
 pub(crate) fn regular(path: &Path) -> io::Result<fs::File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
@@ -52,7 +52,7 @@ pub(crate) fn is_hdf5(file: &fs::File) -> io::Result<bool> {
 /// Refuses a path that HDF5 does not take.
 ///
 /// # Errors
-/// It is not UTF-8.
+/// The path is not UTF-8.
 pub(crate) fn has_text_path(path: &Path) -> Result<(), String> {
     let refused = || "expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned();
     path.to_str().map(|_| ()).ok_or_else(refused)
@@ -80,7 +80,7 @@ pub(crate) const MOST_INFLATED: u64 = 1_032;
 /// whatever file, or pipe, it names. Also one with values that a file of its length cannot have, or with chunks of another length than theirs.
 ///
 /// # Errors
-/// What is wrong, in words that follow the file's name.
+/// A problem, in words that follow the file's name.
 pub(crate) fn has_own_tree(file: &File, length: u64) -> Result<(), String> {
     tree(file, "", length.saturating_mul(MOST_INFLATED), &mut 0)
 }
@@ -110,7 +110,7 @@ fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), 
 /// Refuses a dataset of which values are in another file.
 ///
 /// # Errors
-/// What is wrong, in words that follow the dataset's name.
+/// A problem, in words that follow the dataset's name.
 pub(crate) fn has_own_values(dataset: &Dataset) -> Result<(), String> {
     let plan = dataset.dcpl().map_err(|error| format!("the dataset cannot be opened ({}); write it again", one_line(&error)))?;
     let is_elsewhere = plan.get_external().map_or(true, |files| !files.is_empty());

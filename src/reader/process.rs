@@ -111,7 +111,7 @@ fn limit(length: u64) {
 /// [`begin`]; otherwise all of it is read before this returns.
 ///
 /// # Errors
-/// What is wrong, in words that follow the file's name. Reading the answer gives such words, too, as a [`Problem`](super::Problem) in the error.
+/// A problem, in words that follow the file's name. Reading the answer gives such words, too, as a [`Problem`](super::Problem) in the error.
 pub(crate) fn ask(task: &Task, path: &Path, item: &str) -> Result<Box<dyn Read>, String> {
     if !STARTS_OTHERS.load(Ordering::Relaxed) {
         let mut found = Vec::new();

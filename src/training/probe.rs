@@ -54,7 +54,7 @@ impl Probe {
     /// rounded, and the distance taken is the one to the rounded point.
     ///
     /// # Errors
-    /// That of `go_on`. The device's.
+    /// The error of `go_on`, or the device's.
     pub fn measure(
         &self,
         backend: &mut impl Backend,

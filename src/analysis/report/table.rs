@@ -25,7 +25,7 @@ impl Table {
     /// Comma-separated values with a heading (RFC 4180). A text that a spreadsheet would take for a formula begins with an apostrophe.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn csv(&self) -> csv::Result<Vec<u8>> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(&self.heading)?;

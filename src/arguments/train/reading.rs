@@ -19,7 +19,7 @@ impl Train {
     /// [`crate::settings::load`], so that all of its problems are reported together.
     ///
     /// # Errors
-    /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
+    /// Clap's message, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
         let read = matches(Line::command(), &BRIEF, words).and_then(|found| Line::from_arg_matches(&found));
         let Line { command, config, more, study } = read.map_err(about_resuming)?;
@@ -87,7 +87,7 @@ fn misspelt(word: &Path) -> Option<String> {
 /// The result file of the study that a command measures: what follows `dps-train` among its words is read as a command line.
 ///
 /// # Errors
-/// What clap has to say, where there is no such command line or it cannot be run again and again.
+/// Clap's message, where there is no such command line or it cannot be run again and again.
 pub fn supervised(command: &[OsString]) -> Result<PathBuf, clap::Error> {
     let is_program = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "dps-train");
     let found = command.iter().position(is_program).map(|at| Train::read(command[at..].iter().cloned()));

@@ -16,7 +16,7 @@ use std::path::Path;
 /// Makes `name` open the library at `path`, in this process and to its end.
 ///
 /// # Errors
-/// What the system says where it has no files in memory, or no such loader.
+/// The system's error where it has no files in memory, or no such loader.
 pub fn alias(name: &str, path: &Path) -> Result<()> {
     let (_kept, place) = file_of(&image(name.as_bytes(), path.as_os_str().as_bytes()))?;
     let open = |name: &str| {

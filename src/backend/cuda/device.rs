@@ -47,8 +47,8 @@ impl Cuda {
     /// must call `open`.
     ///
     /// # Errors
-    /// The same on every rank: a library or a GPU is missing on one of them, or two of them have the same GPU, which `execution.share_gpu`
-    /// would allow.
+    /// The error is the same on every rank: a library or a GPU is missing on one of them, or two of them have the same GPU, which
+    /// `execution.share_gpu` would allow.
     pub fn open(execution: &Execution, world: &dyn Communicator) -> Result<Cuda> {
         let count = together(world, count(execution.products))?;
         let hosts = world.all_gather_words(&[host_hash()]);

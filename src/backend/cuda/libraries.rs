@@ -275,7 +275,7 @@ fn search(library: Library) -> std::result::Result<Found, String> {
 /// Lets cudarc open the file `path` as this library, if it has not opened another one already.
 ///
 /// # Errors
-/// What the system says where it does not open it, or cannot give it another name.
+/// The system's error where it does not open the file, or cannot give it another name.
 pub fn take(library: Library, path: &Path) -> std::io::Result<()> {
     companions(path);
     alias(&format!("lib{}.so", library.stem()), path)

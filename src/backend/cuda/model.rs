@@ -81,7 +81,7 @@ impl<'a> Model<'a> {
     /// Gathers a micro-batch's examples, and sends them through the network.
     ///
     /// # Safety
-    /// What `selection` points to selects examples that `set` has, for every lane of the batch. The workspace has room for the batch. Its
+    /// The numbers that `selection` points to select examples that `set` has, for every lane of the batch. The workspace has room for the batch. Its
     /// weights, and its output's memory, are there for all of its lanes and groups.
     pub unsafe fn run(&self, batch: &MicroBatch, set: &DeviceExamples, selection: Selection) -> Result<()> {
         // SAFETY: the caller vouches for selection, workspace, weights and output; what is gathered are images of this network, and labels of its

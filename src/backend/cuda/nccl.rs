@@ -67,8 +67,8 @@ impl Nccl {
     /// for ever where that is 0.
     ///
     /// # Errors
-    /// The same on every rank: [`Error::Device`] where NCCL is missing or too old on one of them, [`Error::Communication`] where they have
-    /// different versions or NCCL does not get them together.
+    /// The error is the same on every rank: [`Error::Device`] where NCCL is missing or too old on one of them, [`Error::Communication`] where they
+    /// have different versions or NCCL does not get them together.
     pub fn new(group: &dyn Communicator, deadline: Duration) -> Result<Nccl> {
         let version = together(group, find(Library::Nccl).map(|found| found.version))?;
         agree(group, "version of NCCL", &version.to_string())?;

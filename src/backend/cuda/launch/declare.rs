@@ -62,7 +62,7 @@ pub fn blocks(elements: usize) -> usize {
 /// A type that a kernel's parameter may have.
 ///
 /// # Safety
-/// It has the layout of the C++ type of that name.
+/// The type has the layout of the C++ type of that name.
 pub unsafe trait DeviceType: Copy {
     /// The type as C++ writes it.
     fn name() -> String;
