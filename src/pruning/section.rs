@@ -29,7 +29,7 @@ section! {
         reinitialise: bool = false => flag(),
         /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
         examples: u32 = 0 => key(Whole::or_zero_for("all of them").of("training examples"), "0"),
-        /// What GraSP divides logits by before it scores. The default is that of GraSP's authors' public code.
+        /// Temperature of GraSP: it divides logits by this before it scores. The default is that of GraSP's authors' public code.
         #[serde(skip_serializing_if = "Option::is_none")]
         temperature: Option<f64> = None => {
             key(Sometimes { kind: Number::real((Included(1e-3), Included(1e6))), otherwise: Some(Pruning::TEMPERATURE) }, "200").only(GRASP)

@@ -51,7 +51,7 @@ section! {
         /// known when the mean error over the seeds reaches the goal. It costs several times as much; `limit = 2` mostly is enough.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         mean_error: bool = false => flag().see("how-it-works.md#confirmation"),
-        /// What a fresh seed draws anew. What it does not draw is that of the point's own trial.
+        /// Random numbers that a fresh seed draws anew. The others are those of the point's own trial.
         vary: Vec<Varied> = vec![Varied::Weights, Varied::Order] => key(List::of("names", 2, OneOf::any()), "[\"weights\", \"order\"]"),
     }
 }

@@ -28,7 +28,7 @@ section! {
         /// backward. A result file without this key means `direct`, as files of dps 0.2 do.
         #[serde(skip_serializing_if = "Convolutions::is_direct")]
         convolutions: Convolutions = Convolutions::Winograd => name().see("performance.md#winograds-formula"),
-        /// What multiplies matrices on a GPU.
+        /// Kernels or library that multiply matrices on a GPU.
         products: Products = Products::Fused => name(),
         /// Whether GPUs multiply in TF32, with 11 significant bits, added up in 32 bits. This is faster, gives other records, and is an error on the
         /// CPU.

@@ -154,8 +154,8 @@ mod tests {
     fn a_key_is_told_with_its_values_default_and_what_it_belongs_to() {
         let expected = "\
 pruning.temperature
-    What GraSP divides logits by before it scores. The default is that of GraSP's authors' public
-    code.
+    Temperature of GraSP: it divides logits by this before it scores. The default is that of GraSP's
+    authors' public code.
     Value: a number from 0.001 to 1000000; default 200.
     Only for the criterion grasp.
 ";

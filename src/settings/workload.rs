@@ -14,7 +14,7 @@ use crate::optimizer::{OptimizerName, ScheduleName};
 use crate::settings::goal::{exact_threshold, float32_threshold};
 
 section! {
-    /// What is trained on which data, and when a trial has reached its goal.
+    /// The network, its data, and when a trial has reached its goal.
     #[derive(Debug, Clone, PartialEq)]
     "workload" Workload {
         /// The data set: a name, or a table that says where images of your own are.

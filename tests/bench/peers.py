@@ -1,4 +1,4 @@
-"""What PyTorch and JAX reach on this machine with the same work as dps, in the same minutes.
+"""Speed of PyTorch and JAX on this machine with the same work as dps, in the same minutes.
 
     peers.py FOLDER [training] [evaluation] [sparse] [ranks] [cell] [--quick] [--whole] [--rounds N] [--turn SECONDS] [--json FILE]
 

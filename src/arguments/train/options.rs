@@ -307,7 +307,7 @@ pub enum Train {
         /// on those that answer, with fewer ranks where they have less room. COMMAND is then Open MPI's mpirun.
         #[arg(long, value_name = "LIST|FILE")]
         hosts: Option<String>,
-        /// What runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
+        /// Command that runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
         #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes -o ConnectTimeout=10", requires = "hosts")]
         reach: String,
         /// Seconds between two such questions to the hosts of a running command, 0 for none: where one does not answer twice while another does, and

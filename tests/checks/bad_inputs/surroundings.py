@@ -104,7 +104,7 @@ MISTAKES = ["nothing.toml", "broken.toml", "status nothing.h5", "x.toml --data n
 
 @kind(sound, [f"RUST_BACKTRACE={value} {mistake}" for value in ["1", "full"] for mistake in MISTAKES])
 def environment_refused(place, studies, source, item):
-    """What is refused while backtraces are asked for: a sentence, and no trace."""
+    """Refusals while backtraces are asked for: a sentence, and no trace."""
     case = prepared(place, studies, "plan")
     (place.run / "broken.toml").write_text("[workload\n")
     variable, *words = item.split(" ")
