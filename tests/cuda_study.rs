@@ -19,7 +19,7 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
     let changes = [
         ("batch_sizes = [2, 37]", "batch_sizes = [5]"),
         ("trials = 5", "trials = 3"),
-        ("max_steps = 40", "max_steps = 12"),
+        ("max_steps = 40", "max_steps = 8"),
         // The third trial's rate is far too high: it is infeasible.
         ("max = 1e4", "max = 1e5"),
     ];

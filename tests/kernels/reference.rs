@@ -440,7 +440,7 @@ fn any_number_of_classes_is_the_references_on_the_cpu() {
 #[test]
 fn random_networks_are_the_references_on_the_cpu() {
     let (mut compared, mut kinks) = (0, 0);
-    for seed in 0..500 {
+    for seed in 0..250 {
         let case = Case::new(seed, 1 + seed as usize * 7 % 40);
         for (index, sparsity) in (0..).zip(SPARSITIES) {
             // Portable fused multiply-adds are slow where the compiler may not assume the instruction.
@@ -450,7 +450,7 @@ fn random_networks_are_the_references_on_the_cpu() {
             compared += 1;
         }
     }
-    assert!(compared == 2000 && kinks < 20, "{compared} compared, {kinks} at kinks");
+    assert!(compared == 1000 && kinks < 10, "{compared} compared, {kinks} at kinks");
 }
 
 /// Convolutions of 5 × 5 that a pool follows, on maps of any sides and channels, with a border and without, in batches that are no multiple of the

@@ -28,10 +28,8 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     let mut bare = expected.clone();
     bare.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.measurements.clear());
     assert_eq!(run(0, &["--set", "smoothness="]), bare);
-    for threads in ["3", "8"] {
-        assert_eq!(run(0, &["--threads", threads]), expected, "{threads} threads");
-    }
-    for lanes in [1, 2, 3] {
+    assert_eq!(run(0, &["--threads", "3"]), expected, "3 threads");
+    for lanes in [1, 3] {
         let setting = format!("execution.lanes={lanes}");
         assert_eq!(run(0, &["--set", &setting]), expected, "{lanes} lanes at once");
     }
@@ -42,8 +40,7 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     assert_ne!(by_direct, expected, "a convolution of 5 × 5 is rounded otherwise");
     assert_eq!(run(0, &[&direct[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_direct, "3 threads");
     assert_eq!(run(3, &[&direct[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_direct, "3 ranks");
-    assert_eq!(run(4, &["--threads", "1"]), expected, "4 ranks");
-    for ranks in 1..=4 {
+    for ranks in 2..=4 {
         for size in (1..=ranks).filter(|size| ranks % size == 0) {
             let setting = format!("execution.data_parallel={size}");
             let found = run(ranks, &["--threads", "2", "--set", &setting]);
