@@ -295,7 +295,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
     let race = configured.and_then(|study| study.execution.race.factor()).filter(|&factor| factor < WIDE_RACE);
-    // Points of the cells next to a cell that are not trained there yet: how many trainings, and their core-hours.
+    // Points of the cells next to a cell that are not trained there yet: how many trainings, and their core-hours if no point is dropped.
     let of_neighbours = asked.map(|asked| {
         let confirm = asked.confirm.clone().map(|confirm| Confirm { neighbours: true, ..confirm });
         let with = settings::Study { confirm, ..asked.clone() };
@@ -309,8 +309,9 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let (more_points, hours, command) = if let Some((missing, hours)) = of_neighbours
         && missing > 0.0
     {
-        let command = format!("{confirm} --set confirm.neighbours=true");
-        (format!("confirming the points of each cell's neighbours in it too ({command})"), hours, command)
+        let command = format!("{confirm} --set confirm.neighbours=true --set confirm.drop_slower=true");
+        let what = "confirming the points of each cell's neighbours in it too, plainly slower ones with fewer seeds";
+        (format!("{what} ({command}),"), hours, command)
     } else if let Some(race) = race {
         let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
         (
