@@ -329,7 +329,8 @@ fn number_of_best(trials: &BTreeMap<u32, Trial>) -> Option<u32> {
 
 fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {
     let bits = |key: CellKey| (key.batch_size, key.sparsity.to_bits());
-    let place = cells.iter().position(|entry| bits(entry.cell.key) == bits(key)).unwrap_or_else(|| {
+    // Records of a cell follow each other, so the last cells are the first to look at.
+    let place = cells.iter().rposition(|entry| bits(entry.cell.key) == bits(key)).unwrap_or_else(|| {
         let cell = Cell { key, trials: Vec::new(), test_errors: None, seconds: 0.0, confirmations: Vec::new() };
         cells.push(Entry { cell, trials: BTreeMap::new(), revisable: BTreeSet::new(), extended: None, finished: None });
         cells.len() - 1

@@ -156,9 +156,9 @@ fn is_same(named: &fs::Metadata, file: &File) -> bool {
     file.metadata().is_ok_and(|held| (named.dev(), named.ino()) == (held.dev(), held.ino()))
 }
 
-/// ENOLCK (37 on Linux), and the calls that a file system does not know.
+/// Whether a file system has no locks: ENOLCK, or a call that the file system does not know.
 fn without_locks(cause: &io::Error) -> bool {
-    cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(37)
+    cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK)
 }
 
 /// Whether a file may be a lock that a killed job left: it says who held it, or, where the disk was full, a part of that or nothing.

@@ -22,7 +22,7 @@ section! {
     ///
     /// No key of it changes a record of a trial or takes part in the digest of a study: a study that is measured can be confirmed afterwards.
     #[derive(Debug, Clone, PartialEq)]
-    "confirm" Confirm {
+    "confirm" Confirm: Default {
         /// Points of each cell that are confirmed: those of the trials that reached the goal in the fewest steps. With `execution.race = true` seldom
         /// more than one trial does; a race of 1.25 or more has others.
         points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),

@@ -201,7 +201,10 @@ impl Conductor for Driver<'_> {
     fn ended(&mut self, trial: &Trial) -> Result<()> {
         let key = self.key;
         let Some(trainings) = &self.confirming else {
-            self.journaled.push(trial.clone());
+            // Rank 0 alone has the journal.
+            if self.files.is_some() {
+                self.journaled.push(trial.clone());
+            }
             return self.keep(|files| files.record(Record::Trial { key, trial: trial.clone() }));
         };
         let Some(confirmation) = Confirmation::numbered(trainings, trial.clone()) else { return Ok(()) };
@@ -238,7 +241,15 @@ impl Conductor for Driver<'_> {
         let (key, step, stop) = (self.key, state.step, self.surroundings.stop);
         let confirming = self.confirming.clone();
         self.keep(|files| {
-            state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
+            for (rank, bytes) in all.into_iter().enumerate() {
+                let theirs: Vec<_> = postcard::from_bytes(&bytes).map_err(|cause| Error::Communication {
+                    rank,
+                    problem: format!(
+                        "expected the states of its trials, found something else ({cause}); run the same program on all ranks"
+                    ),
+                })?;
+                state.lanes.extend(theirs);
+            }
             state.lanes.sort_by_key(|lane| lane.trial.index);
             files.checkpoint(key, confirming, state, stop())
         })?;

@@ -1,6 +1,6 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -129,8 +129,15 @@ impl Files {
             commit: COMMIT.into(),
             started: now(),
         };
+        let mut unreadable = None;
         let mut held = match from {
-            _ if is_begun() => results::read(output).map_or_else(|_| Vec::new(), |results| results.cells),
+            _ if is_begun() => match results::read(output) {
+                Ok(results) => results.cells,
+                Err(cause) => {
+                    unreadable = output.exists().then(|| cause.to_string());
+                    Vec::new()
+                }
+            },
             Some(from) => {
                 let apart = (!journal::overwrites(output, from)).then_some(&configuration.study);
                 adopt(from, &header, apart, &path, &*storage)?
@@ -175,16 +182,14 @@ impl Files {
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
         }
-        if let Some(lost) = unknown(&contents, &held) {
+        let unknown = unknown(&contents, &held).map(|lost| {
+            let advice = "which dps-train merge puts together with what is measured now";
+            (format!("{} has {lost}, of which the journal beside it knows nothing", output.display()), advice)
+        });
+        if let Some((problem, advice)) = unknown.or(unreadable.map(|cause| (cause, "and written anew with what the journal has"))) {
             held.clear();
-            for (from, to) in journal::set_result_aside(output, &*storage)? {
-                let line = format!(
-                    "{} has {lost}, of which the journal beside it knows nothing: moved to {}, which dps-train merge puts together with what is \
-                     measured now",
-                    from.display(),
-                    to.display()
-                );
-                tell(Event::Lost(&line));
+            for (_, to) in journal::set_result_aside(output, &*storage)? {
+                tell(Event::Lost(&format!("{problem}: moved to {}, {advice}", to.display())));
             }
         }
         held.retain(|cell| contents.finished.iter().all(|finished| finished.key != cell.key));
@@ -426,7 +431,11 @@ fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage:
 /// The records of a cell's trials, but for those that the journal has, and of its end. A cell that lacks trials between others, as parts put together
 /// may leave it, has not ended: it gets more trials, which may cut the others short.
 fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
-    let is_there = |trial: &Trial| journaled.iter().any(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits());
+    let journaled: HashMap<u32, &Trial> = journaled.iter().map(|trial| (trial.index, trial)).collect();
+    let is_there = |trial: &Trial| {
+        let known = journaled.get(&trial.index);
+        known.is_some_and(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits())
+    };
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
     let is_whole = trials.iter().zip(trials.iter().skip(1)).all(|(one, next)| next.index == one.index + 1);

@@ -1,5 +1,7 @@
 //! One cell: its trials in waves, until each has ended.
 
+use std::collections::HashSet;
+
 use super::conductor::Conductor;
 use super::groups::Groups;
 use super::masks::Masks;
@@ -46,8 +48,8 @@ fn next_wave(work: &CellWork, state: &CellState) -> Vec<usize> {
     if !begun.is_empty() {
         return begun;
     }
-    let ended = |trial: usize| state.ended.iter().any(|record| record.index as usize == trial);
-    (work.first..work.first + work.trials.len()).filter(|&trial| !ended(trial)).take(work.lanes.max(1)).collect()
+    let ended: HashSet<usize> = state.ended.iter().map(|trial| trial.index as usize).collect();
+    (work.first..work.first + work.trials.len()).filter(|trial| !ended.contains(trial)).take(work.lanes.max(1)).collect()
 }
 
 /// The cell, once all trials have ended.

@@ -247,4 +247,12 @@ fn what_a_journal_does_not_know_of_its_result_file_is_moved_aside() {
     assert_eq!(cells(&study, "merged.h5"), whole);
     // The study's own files go on without a word.
     assert!(!succeed(&mut command(&study, "study.h5", &small)).contains("old-"));
+
+    // A file that cannot be read may have what the journal lacks: it is kept, and the study's results are written anew.
+    let known = cells(&study, "study.h5");
+    std::fs::write(study.at("study.h5"), "damaged").unwrap();
+    let said = succeed(&mut command(&study, "study.h5", &small));
+    assert!(said.contains("study.h5.old-2, and written anew"), "{said}");
+    assert_eq!(std::fs::read_to_string(study.at("study.h5.old-2")).unwrap(), "damaged");
+    assert_eq!(cells(&study, "study.h5"), known);
 }

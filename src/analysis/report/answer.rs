@@ -30,9 +30,6 @@ const FARTHEST: f64 = 16.0;
 /// Times K* to which a race leaves points enough to confirm in most cells.
 const WIDE_RACE: f64 = 3.0;
 
-/// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
-const USUAL_CONFIRM: (u32, u32) = (3, 16);
-
 /// The answer of a study whose files have the SHA-256 `digests`, by their names.
 pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     if section.study.measures_alone() || section.fits.is_empty() {
@@ -242,7 +239,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let asked = configured.filter(|study| study.confirm.is_some());
     let confirmed_as = configured.and_then(|study| study.confirm.as_ref());
     let limit = confirmed_as.map_or(1.0, |confirm| confirm.limit);
-    let (points, seeds) = confirmed_as.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
+    let usual = Confirm::default();
+    let Confirm { points, seeds, .. } = *confirmed_as.unwrap_or(&usual);
     // A study that is measured again, or grows, is confirmed too.
     let whole: f64 = core_hours(study).iter().sum();
     // `slower` is confirmed steps over K* in the geometric mean; a cell's luck is K* over its confirmed steps.
@@ -271,7 +269,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         let at_limit = |cell: &Cell| cell.confirmations.iter().filter(|one| one.run.status == Status::Incomplete).count() as f64;
         let higher = FARTHEST.min(4.0 * limit);
         let (why, command, hours) = if (seeds as usize) < FEWEST_SEEDS {
-            let command = format!("{confirm} --set confirm.seeds={}", USUAL_CONFIRM.1);
+            let command = format!("{confirm} --set confirm.seeds={}", usual.seeds);
             ("too few seeds for a mean", command, confirming(&mut unknown()))
         } else if higher > limit && unknown().any(|cell| at_limit(cell) > 0.0) {
             let hours = unknown().filter_map(|cell| core_hours_of(study, cell, at_limit(cell), higher)).sum();
@@ -337,8 +335,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
     let has_others = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count() > 1;
     if points == 1 && cells.iter().any(has_others) {
-        let command = format!("{confirm} --set confirm.points={}", USUAL_CONFIRM.0);
-        let hours = core_hours(study)[1] * f64::from(USUAL_CONFIRM.0 - 1);
+        let command = format!("{confirm} --set confirm.points={}", usual.points);
+        let hours = core_hours(study)[1] * f64::from(usual.points - 1);
         let point = "one point of each cell was confirmed, where another of its points may be the better one";
         return Weakness::new(point, format!("more points would show it ({command})"), Some(hours), Some(command));
     }

@@ -119,7 +119,8 @@ impl Confirmed {
 
 /// The steps at which the mean error over seeds reaches a goal: of the first evaluation that finds it. `errors` has those of each seed at its
 /// evaluations, every `every` steps; all seeds have equally many. The interval goes from the last evaluation at which the lower limit of the mean
-/// (Student's t) is above the goal to the first one at which the upper limit is not, infinite where there is none.
+/// (Student's t) is above the goal to the one after the last at which the upper limit is, infinite where there is none: of many evaluations near the
+/// goal a few lie below it by luck.
 pub fn mean_error(errors: &[Vec<f64>], every: f64, goal: f64) -> Estimate {
     let (seeds, evaluations) = (errors.len() as f64, errors.iter().map(Vec::len).min().unwrap_or(0));
     let of = |evaluation: usize| {
@@ -131,7 +132,9 @@ pub fn mean_error(errors: &[Vec<f64>], every: f64, goal: f64) -> Estimate {
     let steps = |evaluation: Option<usize>| evaluation.map_or(f64::INFINITY, |evaluation| every * (evaluation + 1) as f64);
     let value = steps(means.iter().position(|(mean, _)| *mean <= goal));
     let above = means.iter().rposition(|(mean, margin)| mean - margin > goal);
-    let high = steps(means.iter().position(|(mean, margin)| mean + margin <= goal));
+    let is_sure = |(mean, margin): &(f64, f64)| mean + margin <= goal;
+    let first_sure = means.iter().rposition(|mean| !is_sure(mean)).map_or(0, |last| last + 1);
+    let high = steps((first_sure < evaluations).then_some(first_sure));
     Estimate { value, low: above.map_or(0.0, |above| steps(Some(above))), high }.about(value)
 }
 
@@ -221,9 +224,12 @@ fn median(trainings: &[Reached]) -> Estimate {
     let middle = |(above, steps): (f64, f64)| (above + steps) / 2.0;
     let value = between(middle(sorted[(all - 1) / 2]), middle(sorted[all / 2]), 0.5);
     // The share of samples whose median lies between the d-th number and the d-th from above.
-    let mut chances = vec![0.5_f64.powi(all as i32)];
+    // Of a thousand trainings the chance that all lie above the median is less than the least number, its logarithm is not.
+    let mut log_chance = -(all as f64) * std::f64::consts::LN_2;
+    let mut chances = vec![libm::exp(log_chance)];
     for number in 0..all {
-        chances.push(chances[number] * (all - number) as f64 / (number + 1) as f64);
+        log_chance += libm::log((all - number) as f64 / (number + 1) as f64);
+        chances.push(libm::exp(log_chance));
     }
     let covered = |depth: usize| 1.0 - 2.0 * chances[..depth].iter().sum::<f64>();
     let Some(depth) = (1..=all / 2).rev().find(|&depth| covered(depth) >= 0.95) else {
@@ -300,6 +306,17 @@ mod tests {
 
     /// Errors of seeds that fall at their own speeds: the mean reaches the goal between theirs.
     #[test]
+    fn the_median_of_many_trainings_has_an_interval() {
+        for (all, [depth, most]) in [(32, [10, 11]), (2_000, [956, 957])] {
+            let steps: Vec<f64> = (1..=all).map(f64::from).collect();
+            let Estimate { value, low, high } = median(&steps.iter().map(|&steps| Some((steps, steps))).collect::<Vec<_>>());
+            let found = [low, f64::from(all + 1) - high];
+            assert!(found.iter().all(|limit| (f64::from(depth)..f64::from(most)).contains(limit)), "{all}: {low} to {high}");
+            assert!((value - f64::from(all + 1) / 2.0).abs() < 0.01);
+        }
+    }
+
+    #[test]
     fn the_mean_error_reaches_the_goal_with_an_interval() {
         let errors: Vec<Vec<f64>> = [400.0, 450.0, 500.0, 550.0]
             .iter()
@@ -307,6 +324,12 @@ mod tests {
             .collect();
         let found = mean_error(&errors, 10.0, 1.0);
         assert!(found.value == 480.0 && (300.0..400.0).contains(&found.low) && (560.0..600.0).contains(&found.high), "{found:?}");
+        // One evaluation below the goal by luck, long before.
+        let lucky: Vec<Vec<f64>> = errors
+            .iter()
+            .map(|errors| errors.iter().enumerate().map(|(place, &error)| if place == 9 { 0.9 } else { error }).collect())
+            .collect();
+        assert_eq!(mean_error(&lucky, 10.0, 1.0).high, found.high);
         let never = mean_error(&errors, 10.0, 0.1);
         assert_eq!(never, Estimate { value: f64::INFINITY, low: 1000.0, high: f64::INFINITY });
     }

@@ -85,7 +85,7 @@ pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD:
     c_stride: usize,
 ) {
     // SAFETY: the caller vouches for all addresses that are made here: row, run and float of each position's inputs, the weights' row for each, and
-    // the sums' vectors. What is added to `weights` behind the last run is not read from.
+    // the sums' vectors. Behind the last row `weights` may point beyond the buffer, which `wrapping_add` allows: nothing is read there.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; P];
         for (p, row) in sums.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD:
                             *sum = S::multiply_add(input, vector, *sum);
                         }
                     }
-                    weights = weights.add(b_stride);
+                    weights = weights.wrapping_add(b_stride);
                 }
                 weights = weights.wrapping_add((runs.run_stride - runs.run) * b_stride);
             }
@@ -187,8 +187,8 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
         // SAFETY: the caller's promises are those that `outer_tree` asks for.
         return unsafe { outer_tree::<S, T, V>(x, d, positions, leaves, g, g_stride) };
     }
-    // SAFETY: the caller vouches for inputs and gradients at every position, and for the rows of sums; what is added behind the last position is
-    // not read from.
+    // SAFETY: the caller vouches for inputs and gradients at every position, and for the rows of sums. Behind the last position the two pointers may
+    // lie beyond their buffers, which `wrapping_add` allows: nothing is read there.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
         if start == Start::Chain {
@@ -203,8 +203,8 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
             let mut input = x.add(row * positions.x_row);
             for _ in 0..positions.columns {
                 add_position::<S, T, V>(input, gradient, &mut sums);
-                input = input.add(positions.x_stride);
-                gradient = gradient.add(positions.d_stride);
+                input = input.wrapping_add(positions.x_stride);
+                gradient = gradient.wrapping_add(positions.d_stride);
             }
         }
         for (t, row) in sums.iter().enumerate() {
@@ -247,7 +247,8 @@ unsafe fn outer_tree<S: Simd, const T: usize, const V: usize>(
     g_stride: usize,
 ) {
     // SAFETY: the caller vouches for inputs and gradients at every position, of which the leaves have as many images, and for the rows of sums. Of
-    // up to eight leaves never more than three sums wait, and one that waits was written before it is read.
+    // up to eight leaves never more than three sums wait, and one that waits was written before it is read. Behind the last image the two pointers
+    // may lie beyond their buffers, which `wrapping_add` allows.
     unsafe {
         // Sums that wait for their right-hand neighbour in the tree: of four, two and one of up to eight leaves.
         let mut left = [MaybeUninit::<[[S::Vector; V]; T]>::uninit(); LEVELS];
@@ -257,8 +258,8 @@ unsafe fn outer_tree<S: Simd, const T: usize, const V: usize>(
             let mut sums = [[S::splat(0.0); V]; T];
             for _ in 0..images {
                 add_position::<S, T, V>(input, gradient, &mut sums);
-                input = input.add(positions.x_stride);
-                gradient = gradient.add(positions.d_stride);
+                input = input.wrapping_add(positions.x_stride);
+                gradient = gradient.wrapping_add(positions.d_stride);
             }
             // Behind the last leaf all that waits is added, from the right.
             let merges = if done + 1 == leaves.len() { waiting } else { (done + 1).trailing_zeros() as usize };

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
+use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -106,8 +107,9 @@ impl Nccl {
             Sendable((code, communicator))
         });
         let joined = match joined {
-            Some(Sendable((code, communicator))) => checked(code).map(|()| communicator).map_err(failed),
-            None => Err(Error::Communication {
+            Err(cause) => Err(Error::Communication { rank, problem: format!("no thread for NCCL could be started: {cause}") }),
+            Ok(Some(Sendable((code, communicator)))) => checked(code).map(|()| communicator).map_err(failed),
+            Ok(None) => Err(Error::Communication {
                 rank,
                 problem: format!(
                     "expected NCCL to join {size} ranks within {} s (execution.deadline_seconds), waited in vain; run it with \
@@ -281,8 +283,11 @@ fn explain(doing: &str, code: ncclResult_t, communicator: Option<ncclComm_t>) ->
 }
 
 /// Returns the result of `work`, or none where that takes longer than `limit` (0: for ever); then its thread is left behind.
-fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+///
+/// # Errors
+/// The system's error where it starts no further thread.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Option<T>> {
     let (send, receive) = mpsc::channel();
-    std::thread::Builder::new().name("nccl".into()).spawn(move || send.send(work())).ok()?;
-    if limit.is_zero() { receive.recv().ok() } else { receive.recv_timeout(limit).ok() }
+    std::thread::Builder::new().name("nccl".into()).spawn(move || send.send(work()))?;
+    Ok(if limit.is_zero() { receive.recv().ok() } else { receive.recv_timeout(limit).ok() })
 }

@@ -105,7 +105,8 @@ impl WindowRow<'_> {
         let step = if NEXT { 1 } else { layer.stride * layer.input_map.channels };
         let run = if NEXT { layer.kernel } else { layer.run() };
         let lower = if NEXT { row } else { layer.stride * row };
-        // SAFETY: the caller vouches for the row's addresses, of which these windows' and vectors' are used.
+        // SAFETY: the caller vouches for the row's addresses, of which these windows' and vectors' are used. Behind the last row of weights the
+        // pointer may lie beyond the buffer, which `wrapping_add` allows.
         unsafe {
             let mut sums = [[[S::splat(0.0); V]; 4]; W];
             for v in 0..V {
@@ -128,7 +129,7 @@ impl WindowRow<'_> {
                             }
                         }
                     }
-                    weights = weights.add(self.weights_stride);
+                    weights = weights.wrapping_add(self.weights_stride);
                 }
             }
             for (w, window) in sums.iter().enumerate() {

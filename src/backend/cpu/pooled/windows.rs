@@ -97,7 +97,8 @@ unsafe fn selected<S: Simd, const T: usize, const V: usize>(
 ) {
     let (channels, inputs) = (layer.output.channels, layer.input_map.channels);
     let row = 4 * patch_columns(layer.input_map) * inputs;
-    // SAFETY: the caller vouches for patches, gradients and choices of all windows, and for the weights' sums.
+    // SAFETY: the caller vouches for patches, gradients and choices of all windows, and for the weights' sums. Behind the last patch the pointer may
+    // lie beyond the buffer, which `wrapping_add` allows.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
         for (t, row) in sums.iter_mut().enumerate() {
@@ -119,7 +120,7 @@ unsafe fn selected<S: Simd, const T: usize, const V: usize>(
                         row[v] = S::multiply_add(S::select(patch.add(4 * t), choices[v]), vectors[v], row[v]);
                     }
                 }
-                patch = patch.add(8 * inputs);
+                patch = patch.wrapping_add(8 * inputs);
                 at += channels;
             }
         }
