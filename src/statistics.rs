@@ -108,12 +108,11 @@ fn plainly_slower(seeds: usize) -> usize {
     0
 }
 
-/// The places of the points that were not dropped for being plainly slower ([`seeds_in_play`]). A point with as many seeds as any other is in play.
-pub fn in_play(points: &[Vec<f64>], limit: f64) -> Vec<usize> {
-    let most = points.iter().map(Vec::len).max().unwrap_or(0);
-    let seeds = seeds_in_play(points, limit, most as u32);
-    let last = seeds.iter().max();
-    (0..points.len()).filter(|&place| points[place].len() == most || Some(&seeds[place]) == last).collect()
+/// The places of the points that a cell is measured by: those with the most seeds. The others were dropped for being plainly slower
+/// ([`seeds_in_play`]), or their seeds are still to come.
+pub fn in_play<T>(points: &[Vec<T>]) -> Vec<usize> {
+    let most = points.iter().map(Vec::len).max();
+    (0..points.len()).filter(|&place| Some(points[place].len()) == most).collect()
 }
 
 /// By how much the error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent trainings: a
@@ -132,7 +131,7 @@ pub fn crossed<T: Copy>(points: &[Vec<T>], chosen: [usize; 2]) -> Vec<T> {
 /// Half the width of the 95 % interval of the mean logarithm of the steps of the chosen points; infinite where more than half of their trainings
 /// failed, or there are too few. Points that were dropped ([`in_play`]) take no part. `points` and `limit` as in [`chosen`].
 pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
-    let points: Vec<Vec<f64>> = in_play(points, limit).into_iter().map(|place| points[place].clone()).collect();
+    let points: Vec<Vec<f64>> = in_play(points).into_iter().map(|place| points[place].clone()).collect();
     let Some(chosen) = chosen(&points, limit) else { return f64::INFINITY };
     let steps = crossed(&points, chosen);
     let seeds = steps.len();
@@ -221,10 +220,10 @@ mod tests {
             assert_eq!(seeds_in_play(&points(have), 500.0, 40), expected, "{have:?}");
         }
         assert_eq!(seeds_in_play(&points([8, 8, 8, 8]), 500.0, 8), [8; 4]);
-        assert_eq!(in_play(&points([16, 8, 40, 8]), 500.0), [2]);
-        assert_eq!(in_play(&points([40, 40, 40, 40]), 500.0), [0, 1, 2, 3]);
-        assert_eq!(in_play(&points([16, 8, 12, 8]), 500.0), [0, 2], "seeds of the one that is not dropped are still to come");
-        assert!(in_play(&[], 500.0).is_empty() && seeds_in_play(&[], 500.0, 16).is_empty());
+        assert_eq!(in_play(&points([16, 8, 40, 8])), [2]);
+        assert_eq!(in_play(&points([40, 40, 40, 40])), [0, 1, 2, 3]);
+        assert_eq!(in_play(&points([16, 8, 12, 8])), [0], "seeds of the one that is not dropped are still to come");
+        assert!(in_play::<f64>(&[]).is_empty() && seeds_in_play(&[], 500.0, 16).is_empty());
     }
 
     #[test]

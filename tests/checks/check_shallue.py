@@ -68,7 +68,7 @@ def recorded(path):
 
     with h5py.File(path) as file:
         workload, cells = file["workload"].attrs, file["cells"][:]
-        names = [bytes(workload[name]).decode().replace("-", "_") for name in ("dataset", "network", "optimizer")]
+        names = [bytes(workload[name]).decode().replace("-", "_").replace(" ", "_") for name in ("dataset", "network", "optimizer")]
     steps = lambda cell: (int(cell["steps_to_result"]), int(cell["best_trial"])) if cell["steps_to_result"] >= 0 else None
     return {(*names, int(cell["batch_size"]), float(cell["sparsity"])): steps(cell) for cell in cells}
 

@@ -19,9 +19,9 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         numbers.dedup();
         let ends: Vec<usize> = numbers.iter().skip(1).copied().chain([all + all.div_ceil(8)]).collect();
         let level = |(number, next): (usize, usize)| {
-            let of = |share| trials.quantile(number, share).map_or("none".to_owned(), count);
+            let of = |share| trials.quantile(number, share).map_or("not known".to_owned(), count);
             let words = format!(
-                "{}: {number} of its trials find {} steps in the median, {} to {} in 95 %",
+                "{}: steps that {number} of its trials find: {} in the median, {} to {} in 95 %",
                 cell.key,
                 of(0.5),
                 of(0.025),

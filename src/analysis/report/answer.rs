@@ -1,14 +1,16 @@
 //! A study's answer in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence with what would mend it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::numbers::compared;
 use super::section::{Answer, Section};
 use crate::analysis::claims::words;
-use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, ShapedFit, answering, core_hours, core_hours_of};
+use crate::analysis::statistics::{
+    ConfirmedFit, Estimate, Fit, Fitted, ShapedFit, answering, core_hours, core_hours_of, has_least_core_hours,
+};
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
-use crate::records::{self, Cell, CellKey, Status, Wanted};
+use crate::records::{self, Cell, CellKey, Status, Training, Wanted};
 use crate::settings::{self, Confirm};
 use crate::statistics::FEWEST_SEEDS;
 
@@ -39,8 +41,11 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     let weakest = weakest(section, &fits, is_confirmed);
     let cost = weakest.hours.map_or(String::new(), |hours| format!(", in about {}", in_words(hours)));
     let merge = merge(section);
-    let merged = merge.as_ref().filter(|_| weakest.mended.contains(MERGED));
-    let merged = merged.map_or(String::new(), |merge| format!("; {MERGED} is what {merge} makes"));
+    let merged = match &merge {
+        _ if !weakest.mended.contains(MERGED) => String::new(),
+        Some(merge) => format!("; {MERGED} is what {merge} makes"),
+        None => format!("; {MERGED} is one of these files, which cannot be merged, and its cells alone"),
+    };
     let mended = format!("The weakest point: {}; {}{cost}{merged}.", weakest.point, weakest.mended);
     let evidence = evidence(section, digests, is_confirmed);
     let (file, files) = (file(section), shell(&section.study.sources));
@@ -88,9 +93,10 @@ fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed:
     if !is_of_dps(&section.study.results) {
         return format!("{files}Others measured it.");
     }
-    let [search, confirmations] = core_hours(section.study);
-    let confirmed = if is_confirmed { format!("; confirmations: {}", in_words(confirmations)) } else { String::new() };
-    format!("{files}Search: {}{confirmed}.", in_words(search))
+    let least = if has_least_core_hours(section.study) { "at least " } else { "" };
+    let [search, confirmations] = core_hours(section.study).map(|hours| format!("{least}{}", in_words(hours)));
+    let confirmed = if is_confirmed { format!("; confirmations: {confirmations}") } else { String::new() };
+    format!("{files}Search: {search}{confirmed}.")
 }
 
 /// An amount of work in words.
@@ -293,13 +299,17 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
     let race = configured.and_then(|study| study.execution.race.factor()).filter(|&factor| factor < WIDE_RACE);
-    // Points of the cells next to a cell that are not trained there yet: how many trainings, and their core-hours if no point is dropped.
+    // Points of the cells next to a cell that lack trainings there: how many, and the core-hours of all their seeds, as if no point were dropped.
     let of_neighbours = asked.map(|asked| {
         let confirm = asked.confirm.clone().map(|confirm| Confirm { neighbours: true, ..confirm });
         let with = settings::Study { confirm, ..asked.clone() };
         let missing = |cell: &Cell| {
             let wanted = Wanted::of(cell, cells, &with)?;
-            let missing = (wanted.trainings.len() - wanted.among(&cell.confirmations).len()) as f64;
+            let known = wanted.among(&cell.confirmations);
+            let is_missing = |training: &&Training| !known.iter().any(|one| one.training == **training);
+            let lacking: BTreeSet<u32> = wanted.trainings.iter().filter(is_missing).map(|training| training.point).collect();
+            let had = known.iter().filter(|one| lacking.contains(&one.training.point)).count();
+            let missing = (lacking.len() * seeds as usize).saturating_sub(had) as f64;
             Some((missing, core_hours_of(study, cell, missing, slower)?))
         };
         cells.iter().filter_map(missing).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
@@ -308,7 +318,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         && missing > 0.0
     {
         let command = format!("{confirm} --set confirm.neighbours=true --set confirm.drop_slower=true");
-        let what = "confirming the points of each cell's neighbours in it too, plainly slower ones with fewer seeds";
+        let what = "confirming the points of each cell's neighbours in it too, with fewer seeds and hours where they are plainly slower";
         (format!("{what} ({command}),"), hours, command)
     } else if let Some(race) = race {
         let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
@@ -347,15 +357,16 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     let beyond = |fitted: &&Fitted| {
         let (first, last) = (fitted.points.first()?.batch_size, fitted.points.last()?.batch_size);
-        let critical = fitted.critical()?.value;
-        let (below, above) = ((critical < first).then_some(first / 2.0), (critical > last).then_some(2.0 * last));
-        Some((fitted.sparsity, below.or(above)?))
+        let Estimate { value, low, high } = fitted.critical()?;
+        let (below, above) = ((value < first).then_some(first / 2.0), (value > last).then_some(2.0 * last));
+        Some((fitted.sparsity, below.or(above)?, high < first || low > last))
     };
-    if let Some((sparsity, size)) = fits.iter().find_map(beyond) {
+    if let Some((sparsity, size, is_sure)) = fits.iter().find_map(beyond) {
         let size = size.max(1.0) as u32;
         let command = format!("dps-train {file} --batch-size {size}");
         let hours = whole / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64;
-        let point = format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured");
+        let lies = if is_sure { "lies" } else { "may lie" };
+        let point = format!("the critical batch size at sparsity {sparsity} {lies} beyond the batch sizes that were measured");
         return Weakness::new(point, format!("batch size {} would show it ({command})", count(size)), Some(hours), Some(command));
     }
     // Data with a validation set of their own have no split.

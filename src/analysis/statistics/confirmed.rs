@@ -49,19 +49,24 @@ impl Confirmed {
         let mut normal = Normal::new(&trainings, limit, chosen[0] != chosen[1]);
         let by_each_other = by_each_other(points.len());
         normal.wider *= by_each_other;
-        let (mean, nine_of_ten) = match 2 * failed {
-            most if most > seeds => (Estimate::NONE, beyond(limit)),
-            _ if 10 * failed > seeds => (normal.mean(), beyond(limit)),
-            // With a failure among the trainings, more than 1 of 10 may fail in truth: the upper limit is infinite.
-            _ if failed > 0 => (normal.mean(), Estimate { high: f64::INFINITY, ..normal.nine_of_ten() }),
-            _ => (normal.mean(), normal.nine_of_ten()),
+        let failures = share(failed, seeds);
+        let mean = if 2 * failed > seeds { Estimate::NONE } else { normal.mean() };
+        let nine_of_ten = match normal.nine_of_ten() {
+            within if failed == 0 => within,
+            // More than 1 of 10 fail for sure.
+            _ if failures.low > 0.1 => Estimate { value: f64::INFINITY, low: limit, high: f64::INFINITY },
+            // More than 1 of 10 may fail in truth, or fewer, where it is the trainings' luck that so many failed.
+            Estimate { value, low, .. } => {
+                let value = if 10 * failed > seeds { f64::INFINITY } else { value };
+                Estimate { value, low: low.min(limit), high: f64::INFINITY }
+            }
         };
         Some(Confirmed {
             chosen,
             median: median(&trainings),
             mean,
             nine_of_ten,
-            failures: share(failed, seeds),
+            failures,
             logs: normal.logs,
             wider: normal.wider,
             by_each_other,
@@ -144,11 +149,6 @@ pub(super) fn means_of_halves(logs: &[f64]) -> [f64; 2] {
         let half = logs.iter().skip(parity).step_by(2);
         half.clone().sum::<f64>() / half.count() as f64
     })
-}
-
-/// More steps than a limit.
-fn beyond(limit: f64) -> Estimate {
-    Estimate { value: f64::INFINITY, low: limit, high: f64::INFINITY }
 }
 
 /// A normal distribution of log steps that are known to intervals.

@@ -3,7 +3,7 @@
 use crate::analysis::studies::StudyResults;
 use crate::data::{DatasetChoice, DatasetName};
 use crate::records::{Cell, Status, Trial};
-use crate::results::WorkloadSummary;
+use crate::results::{Environment, WorkloadSummary};
 
 /// An amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +30,8 @@ pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
     (name.spec().is_papers && workload.network == usual.network.name()).then_some(usual.max_steps)
 }
 
-/// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads.
+/// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads. Where starts of a file had
+/// different numbers of these, which of them measured a cell is not known: the least are taken.
 pub fn core_hours(study: &StudyResults) -> [f64; 2] {
     let mut hours = [0.0; 2];
     for cell in &study.results.cells {
@@ -43,7 +44,21 @@ pub fn core_hours(study: &StudyResults) -> [f64; 2] {
 
 fn cores(study: &StudyResults, cell: &Cell) -> f64 {
     let environment = study.environment(cell.key);
-    f64::from(environment.ranks.max(1)) * f64::from(environment.threads.max(1))
+    let least = cores_of_starts(environment).min();
+    f64::from(least.unwrap_or(environment.ranks.max(1) * environment.threads.max(1)))
+}
+
+/// Ranks times threads of each start of a file that recorded them.
+fn cores_of_starts(environment: &Environment) -> impl Iterator<Item = u32> {
+    environment.starts.iter().filter(|start| start.ranks > 0).map(|start| start.ranks * start.threads.max(1))
+}
+
+/// Whether the core-hours of a study are the least that its cells may have taken.
+pub fn has_least_core_hours(study: &StudyResults) -> bool {
+    study.results.cells.iter().any(|cell| {
+        let environment = study.environment(cell.key);
+        cores_of_starts(environment).min() != cores_of_starts(environment).max()
+    })
 }
 
 /// Core-hours that `trainings` more of a cell would take, each of `times` its K*, by the seconds of a step of its trials. None without a K*.

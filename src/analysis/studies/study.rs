@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::known::is_of_dps;
 use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
-use crate::records::{Cell, CellKey, Status};
+use crate::records::{Cell, CellKey, Status, Trial};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race, each_once};
 
@@ -259,11 +259,16 @@ impl StudyResults {
         Grid::new(&self.results)
     }
 
-    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race,
-    /// it is known from them.
+    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race
+    /// or by the step budget, it is known from them.
     pub fn race_of(&self, cell: &Cell) -> Race {
         let said = self.configuration.as_ref().map_or(Race::Off, |study| study.execution.race);
-        let cut = cell.trials.iter().filter(|trial| trial.status == Status::Censored).map(|trial| trial.steps_run).min();
+        let is_cut = |trial: &&Trial| match trial.status {
+            Status::Censored => true,
+            Status::Incomplete => said.factor().is_some(),
+            Status::Complete | Status::Infeasible => false,
+        };
+        let cut = cell.trials.iter().filter(is_cut).map(|trial| trial.steps_run).min();
         let (Some(best), Some(cut)) = (cell.steps_to_result(), cut) else { return said };
         match said.last_step(best, self.results.workload.evaluate_every) {
             Some(last) if last <= cut => said,
@@ -341,7 +346,8 @@ impl StudyResults {
                 ));
             }
             let mut place = place;
-            if cell.trials.len() > here.trials.len() {
+            let is_first_confirmed = here.confirmations.is_empty() && !cell.confirmations.is_empty() && !of_other_kind;
+            if cell.trials.len() > here.trials.len() || cell.trials.len() == here.trials.len() && is_first_confirmed {
                 std::mem::swap(here, &mut cell);
                 if of_other_kind {
                     std::mem::swap(&mut here.confirmations, &mut cell.confirmations);
