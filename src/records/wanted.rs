@@ -97,9 +97,9 @@ impl Wanted {
         points.iter().map(of_point).collect()
     }
 
-    /// How many points are confirmed.
-    pub fn points(&self) -> usize {
-        self.trainings.iter().filter(|training| training.number == 0).count()
+    /// The points that are confirmed.
+    pub fn points(&self) -> impl Iterator<Item = u32> {
+        self.trainings.iter().filter(|training| training.number == 0).map(|training| training.point)
     }
 
     /// The confirmations of `known` that are wanted, in the order of the trainings, each cut at the limit, which may have been higher before.

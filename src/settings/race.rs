@@ -54,7 +54,7 @@ impl Kind for RaceLength {
     type Value = Race;
 
     fn expected(&self) -> String {
-        "true, false or a number of at least 1".to_owned()
+        format!("true, false or a number from 1 to {MOST}")
     }
 
     fn accept(&self, value: &Value) -> Option<Race> {

@@ -59,7 +59,7 @@ pub(super) fn confirm<B: Backend>(
     }
     driver.observer.event(&Event::Confirming {
         key: cell.key,
-        points: wanted.points(),
+        points: wanted.points().count(),
         trainings: trainings.len(),
         done: state.ended.len(),
         step: state.step,

@@ -15,7 +15,7 @@ use crate::error::short;
 use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};
 use crate::network::Network;
 use crate::progress::Event;
-use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, cells, keep_wanted};
+use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, Wanted, cells, keep_wanted};
 use crate::results::{self, Results};
 use crate::settings::{self, Configuration, Study};
 use crate::storage::Storage;
@@ -113,9 +113,11 @@ impl Files {
             Beginning::Journal | Beginning::Fresh => None,
         };
         if output.exists() && !is_begun() && from.is_none_or(|from| !journal::overwrites(output, from)) {
+            // `dps-train confirm` has no --fresh.
+            let fresh = if matches!(beginning, Beginning::Confirmed(_)) { "" } else { ", or --fresh to move it aside" };
             return refuse(format!(
-                "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; dps-train \
-                 {} goes on from the file alone, with the settings in it",
+                "expected no such file, or the journal {} beside it, found the file alone; choose another --output{fresh}; dps-train {} goes on from \
+                 the file alone, with the settings in it",
                 path.display(),
                 output.display()
             ));
@@ -373,7 +375,8 @@ fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
 const LONGEST_NAME: usize = 60;
 
 /// Starts the journal at `path` with what the result file at `from` has, which is to be of this run's study and data, and gives the file's cells.
-/// Where another file is written, of the study `apart`, its confirmations are those that this study asks for: the file they are in keeps the others.
+/// Where another file is written, of the study `apart`, its confirmations are those that this study asks for, as it would of a file without any: the
+/// file they are in keeps the others. Trainings that end at the goal are none of a study whose trainings go on, nor the other way round.
 fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage: &dyn Storage) -> Result<Vec<Cell>> {
     let mut results = results::read(from)?;
     let environment = results.environment;
@@ -384,6 +387,13 @@ fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage:
     }
     let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
     if let Some(study) = apart {
+        let goes_on = |study: &Study| study.confirm.as_ref().map(|confirm| confirm.mean_error);
+        let is_unlike = goes_on(&configuration.study) != goes_on(study);
+        let bare: Vec<Cell> = results.cells.iter().map(|cell| Cell { confirmations: Vec::new(), ..cell.clone() }).collect();
+        for (cell, bare_cell) in results.cells.iter_mut().zip(&bare) {
+            let points: HashSet<u32> = Wanted::of(bare_cell, &bare, study).iter().flat_map(Wanted::points).collect();
+            cell.confirmations.retain(|one| !is_unlike && points.contains(&one.training.point));
+        }
         configuration.study.confirm = study.confirm.clone();
         configuration.text = settings::canonical(&configuration.study)?;
         keep_wanted(&mut results.cells, &configuration.study);

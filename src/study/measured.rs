@@ -16,7 +16,8 @@ const WITH_NEIGHBOURS: f64 = 2.5;
 /// their confirmations are assumed to take.
 pub(super) fn measured(cells: &[Cell], study: &Study) -> Vec<Measured> {
     let confirmed: Vec<Measured> = cells.iter().filter(|cell| is_confirmed(cell, cells, study)).map(Measured::of).collect();
-    if !confirmed.is_empty() {
+    // Cells that have nothing to confirm say nothing of how long confirmations take.
+    if cells.iter().any(|cell| !cell.confirmations.is_empty() && is_confirmed(cell, cells, study)) {
         return confirmed;
     }
     let whole = 1.0 + confirmation(study);

@@ -292,9 +292,9 @@ impl fmt::Display for StudyStatus {
         let state = match self.state {
             State::Running => "running",
             State::Stopped if self.restarts.is_none() => {
-                "not whole, and no journal is beside it; merge it with files that have the other cells"
+                "not whole, and no journal is beside it; dps-train or dps-train confirm with the file's name measures what it lacks"
             }
-            State::Stopped => "stopped; the command that started it continues it",
+            State::Stopped => "stopped; the command that started it continues it, or dps-train with the file's name",
             State::Finished => "finished",
         };
         writeln!(f, "{}: {state}", self.study)?;

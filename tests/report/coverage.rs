@@ -237,7 +237,8 @@ fn of_mean_error(simulation: u64) -> Known {
     ("mean error", mean_error(&(0..SEEDS.into()).map(errors).collect::<Vec<_>>(), 10.0, 1.0), truth)
 }
 
-/// Steps at which the mean error reaches the goal where errors fall by a thirtieth of their scatter from one evaluation to the next, so that many evaluations lie near the goal.
+/// Steps at which the mean error reaches the goal where errors fall by a thirtieth of their scatter from one evaluation to the next, so that many
+/// evaluations lie near the goal.
 fn of_flat_mean_error(simulation: u64) -> Known {
     let errors = |seed: u64| {
         let at = |evaluation: u64| {

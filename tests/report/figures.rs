@@ -116,7 +116,7 @@ fn every_point_has_its_words() {
     // The steps that so many trials find are a tile.
     for (name, words) in [
         ("so-far", "batch size 2, sparsity 0: 4,592 steps in the first 1 of 8 trials"),
-        ("fewer-trials", "batch size 2, sparsity 0: 8 of its trials find 4,592 steps in the median, 4,592 to 4,592 in 95 %"),
+        ("fewer-trials", "batch size 2, sparsity 0: steps that 8 of its trials find: 4,592 in the median, 4,592 to 4,592 in 95 %"),
     ] {
         let shown = figure(&study, name).unwrap();
         let tiles: Vec<_> = shown.of("tile").collect();

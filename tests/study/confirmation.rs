@@ -162,6 +162,10 @@ fn points_of_neighbours_are_confirmed_too() {
     succeed(study.subcommand("confirm", "parts.h5").arg("--quiet"));
     assert_eq!(complete_in_order(&study.at("parts.h5")), whole);
 
+    // Another file has the points that are asked for, as if the first one had none.
+    run(0, &study, "more.h5", &["--set", "confirm.points=3"]);
+    assert_eq!(confirmed_apart(&study, "more.h5", "fewer.h5", &["--set", "confirm.points=1"]), whole);
+
     // A study that asks for them later.
     let before = run(0, &alone, "later.h5", &[]);
     assert!(before.iter().all(|cell| cell.confirmations.len() == 2));
@@ -197,6 +201,12 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     assert_eq!(trained(&study, "one.h5", &[]), (0, missing));
     assert_eq!(trained(&study, "one.h5", &set), (0, 0));
     assert_eq!(complete_in_order(&study.at("one.h5")), whole);
+}
+
+/// The cells of the file `to`, into which the file `from` is confirmed.
+fn confirmed_apart(study: &Study, from: &str, to: &str, options: &[&str]) -> Vec<Cell> {
+    succeed(study.subcommand("confirm", from).arg("--quiet").arg("-o").arg(study.at(to)).args(options));
+    complete_in_order(&study.at(to))
 }
 
 /// The steps of a confirmation, infinite where it failed.
@@ -309,6 +319,9 @@ fn the_mean_error_is_known_where_trainings_go_on() {
         kill(&mut study.measuring(train(), "killed.h5", &options.concat()), milliseconds);
     }
     assert_eq!(run(0, &study, "killed.h5", &set), whole);
+    // Another file has none of the trainings that end otherwise.
+    assert_eq!(confirmed_apart(&study, "short.h5", "longer.h5", &set), whole);
+    assert_eq!(confirmed_apart(&study, "whole.h5", "shorter.h5", &["--set", "confirm.mean_error=false"]), short);
     // A higher limit goes on further; a study that was told otherwise is another one.
     let further = [&set[..], &["--set", "confirm.limit=4"]].concat();
     assert_eq!(run(0, &study, "killed.h5", &further), run(0, &study, "further.h5", &further));
