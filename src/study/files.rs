@@ -77,28 +77,7 @@ impl Files {
         tell: &mut dyn FnMut(Event),
     ) -> Result<(Files, Restored)> {
         let (storage, surroundings) = (place.storage.clone(), place.surroundings);
-        let refuse = |problem: String| Err(Error::Journal { path: output.into(), problem });
-        if let Some(other) = journal::namesake(output) {
-            return refuse(format!(
-                "expected a result file with a journal of its own, found {} beside it, which has the same one; choose another --output",
-                other.display()
-            ));
-        }
-        if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            let example = output.join("study.h5");
-            return refuse(format!(
-                "expected a result file, found a folder; give --output the name of a file, such as {}",
-                example.display()
-            ));
-        }
-        if journal::is_beside_another(output) {
-            let problem = "expected a name for a result file, such as study.h5, found one of the files that studies keep beside these; choose another \
-                           --output";
-            return refuse(problem.to_owned());
-        }
-        if output.to_str().is_none() {
-            return refuse("its path is no text in UTF-8, as HDF5 takes paths; choose another --output".to_owned());
-        }
+        check_name(output)?;
         let lock = Lock::take(&journal::lock_path(output))?;
         if beginning == Beginning::Fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -115,12 +94,13 @@ impl Files {
         if output.exists() && !is_begun() && from.is_none_or(|from| !journal::overwrites(output, from)) {
             // `dps-train confirm` has no --fresh.
             let fresh = if matches!(beginning, Beginning::Confirmed(_)) { "" } else { ", or --fresh to move it aside" };
-            return refuse(format!(
+            let problem = format!(
                 "expected no such file, or the journal {} beside it, found the file alone; choose another --output{fresh}; dps-train {} goes on from \
                  the file alone, with the settings in it",
                 path.display(),
                 output.display()
-            ));
+            );
+            return Err(Error::Journal { path: output.into(), problem });
         }
         let header = Header {
             configuration: configuration.text.clone(),
@@ -200,21 +180,8 @@ impl Files {
             tell(Event::Note(line));
         }
         let checkpoint = journal::checkpoint_path(output);
-        let left = match journal::load(&checkpoint, &configuration.digest, &contents.header.data_digest, &*storage)? {
-            journal::Loaded::Absent => None,
-            journal::Loaded::Checkpoint(found) => match possible.checkpoint(&found) {
-                Ok(()) => Some(found),
-                Err(problem) => {
-                    let line = format!("the checkpoint cannot be of this study ({problem}): its cell's unfinished trials start again");
-                    tell(Event::Lost(&format!("{}: {line}", checkpoint.display())));
-                    None
-                }
-            },
-            journal::Loaded::Damaged(sentence) => {
-                tell(Event::Lost(&sentence));
-                None
-            }
-        };
+        let loaded = journal::load(&checkpoint, &configuration.digest, &contents.header.data_digest, &*storage)?;
+        let left = usable(loaded, &checkpoint, &possible, tell);
         if let Some(left) = left.as_ref().filter(|left| !cells(&configuration.study.grid).contains(&left.key)) {
             let line = "which the next checkpoint writes over: to keep it, measure that cell too";
             tell(Event::Lost(&format!("{} was left at step {}, {line}", left.key, left.state.step)));
@@ -369,6 +336,49 @@ fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
         Some(format!("confirmation {number} of trial {point} of {}", cell.key))
     };
     cells.iter().find_map(of_cell)
+}
+
+/// Refuses a name for the result file that cannot have a study's files beside it.
+fn check_name(output: &Path) -> Result<()> {
+    let refuse = |problem: String| Err(Error::Journal { path: output.into(), problem });
+    if let Some(other) = journal::namesake(output) {
+        return refuse(format!(
+            "expected a result file with a journal of its own, found {} beside it, which has the same one; choose another --output",
+            other.display()
+        ));
+    }
+    if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let example = output.join("study.h5");
+        return refuse(format!("expected a result file, found a folder; give --output the name of a file, such as {}", example.display()));
+    }
+    if journal::is_beside_another(output) {
+        let problem = "expected a name for a result file, such as study.h5, found one of the files that studies keep beside these; choose another \
+                       --output";
+        return refuse(problem.to_owned());
+    }
+    if output.to_str().is_none() {
+        return refuse("its path is no text in UTF-8, as HDF5 takes paths; choose another --output".to_owned());
+    }
+    Ok(())
+}
+
+/// The checkpoint that a study goes on from; what is lost where there was one and it is of no use is told.
+fn usable(loaded: journal::Loaded, path: &Path, possible: &Possible, tell: &mut dyn FnMut(Event)) -> Option<Checkpoint> {
+    match loaded {
+        journal::Loaded::Absent => None,
+        journal::Loaded::Checkpoint(found) => match possible.checkpoint(&found) {
+            Ok(()) => Some(found),
+            Err(problem) => {
+                let line = format!("the checkpoint cannot be of this study ({problem}): its cell's unfinished trials start again");
+                tell(Event::Lost(&format!("{}: {line}", path.display())));
+                None
+            }
+        },
+        journal::Loaded::Damaged(sentence) => {
+            tell(Event::Lost(&sentence));
+            None
+        }
+    }
 }
 
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.

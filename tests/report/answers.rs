@@ -2,7 +2,7 @@
 
 use crate::support::synthetic::{EVERY, Synthetic};
 use dps::analysis::{self, Bounds, Definition, Options, StudyResults, critical, fits, gather, sentences, smoothness, threshold, times};
-use dps::records::{Cell, Measurement, Start, Status};
+use dps::records::{Cell, Confirmation, Measurement, Seeds, Start, Status, Training, Trial};
 use dps::results::Results;
 use dps::settings::Race;
 
@@ -24,6 +24,38 @@ fn table(results: Vec<Results>, options: &Options, name: &str) -> (Vec<String>, 
 fn first(cell: &Cell, threshold: u32) -> Option<u32> {
     let of = |trial: &dps::records::Trial| trial.curve.iter().find(|point| point.errors <= threshold).map(|point| point.step);
     cell.trials.iter().filter_map(of).min()
+}
+
+/// Trials that spent the step budget end a race too, before the end that the configuration says.
+#[test]
+fn a_race_that_the_step_budget_cut_is_known_from_its_trials() {
+    let mut results = Synthetic { race: Race::Until(3.0), ..Synthetic::small() }.results();
+    let budget = results.cells[0].steps_to_result().unwrap() + EVERY;
+    let is_later = |trial: &&mut Trial| trial.status != Status::Infeasible && trial.steps_run > budget;
+    let later: Vec<&mut Trial> = results.cells[0].trials.iter_mut().filter(is_later).collect();
+    assert!(!later.is_empty());
+    for trial in later {
+        (trial.status, trial.steps, trial.steps_run) = (Status::Incomplete, None, budget);
+    }
+    let study = study(results);
+    assert_eq!(study.race_of(&study.results.cells[0]), Race::Until(1.01), "4,608 over 4,592 steps, rounded up");
+}
+
+/// Of two files of a cell with the same trials, the one that was confirmed is shown, whichever comes first.
+#[test]
+fn a_file_without_confirmations_hides_none() {
+    let bare = Synthetic::small().results();
+    let mut confirmed = bare.clone();
+    for cell in &mut confirmed.cells {
+        let run = cell.trials[0].clone();
+        let training = Training { point: run.index, number: 0, seeds: Seeds { weights: 1 << 31, order: 1 << 31 }, evaluate_every: EVERY };
+        cell.confirmations.push(Confirmation { training, run });
+    }
+    for files in [[&bare, &confirmed], [&confirmed, &bare]] {
+        let study =
+            gather(files.into_iter().zip(["a.h5", "b.h5"]).map(|(results, name)| (name.to_owned(), results.clone())).collect()).remove(0);
+        assert!(study.results.cells.iter().all(|cell| cell.confirmations.len() == 1));
+    }
 }
 
 #[test]

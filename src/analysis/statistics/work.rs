@@ -45,12 +45,12 @@ pub fn core_hours(study: &StudyResults) -> [f64; 2] {
 fn cores(study: &StudyResults, cell: &Cell) -> f64 {
     let environment = study.environment(cell.key);
     let least = cores_of_starts(environment).min();
-    f64::from(least.unwrap_or(environment.ranks.max(1) * environment.threads.max(1)))
+    f64::from(least.unwrap_or(environment.ranks.max(1).saturating_mul(environment.threads.max(1))))
 }
 
 /// Ranks times threads of each start of a file that recorded them.
 fn cores_of_starts(environment: &Environment) -> impl Iterator<Item = u32> {
-    environment.starts.iter().filter(|start| start.ranks > 0).map(|start| start.ranks * start.threads.max(1))
+    environment.starts.iter().filter(|start| start.ranks > 0).map(|start| start.ranks.saturating_mul(start.threads.max(1)))
 }
 
 /// Whether the core-hours of a study are the least that its cells may have taken.

@@ -67,10 +67,17 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     together(world, written).map_or_else(|error| refuse(&error), |()| exit::DONE)
 }
 
-/// Reads the configuration's text. Refuses an output that is there, and a picture that is there unless a pilot without a proposal drew it.
+/// Reads the configuration's text. Refuses an output that is there or names a folder, and a picture that is there unless a pilot without a proposal
+/// drew it.
 fn begin(asked: &StudyArguments) -> Result<String> {
     let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
     let (output, picture) = (asked.output(), asked.output().with_extension("svg"));
+    if output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        return Err(refuse(
+            &output,
+            "expected the name of a file for the proposal, found that of a folder; choose another --output".to_owned(),
+        ));
+    }
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
     for (path, is_written_over) in [(&output, is_there(&output)), (&picture, is_there(&picture) && !is_picture(&picture))] {
         if is_written_over {

@@ -206,7 +206,7 @@ pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<P
     world.limit_waits(configuration.study.execution.deadline_seconds);
     if arguments.source == Source::Configuration && journal::overwrites(&arguments.output(), &arguments.config) {
         let problem = format!(
-            "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
+            "expected --output to be another file than CONFIG {}, found one that is written over it; name another file",
             arguments.config.display()
         );
         return Err(Error::Configuration { path: arguments.output().display().to_string(), problems: vec![problem] });
