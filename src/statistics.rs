@@ -96,23 +96,32 @@ pub fn seeds_in_play(points: &[Vec<f64>], limit: f64, most: u32) -> Vec<u32> {
 
 /// The least number of `seeds` with which of two equal points the one is the slower one in at most 1 of 256 pairs.
 fn plainly_slower(seeds: usize) -> usize {
-    let mut log_chance = -(seeds as f64) * std::f64::consts::LN_2;
     let mut beyond = 0.0;
-    for slower in (0..=seeds).rev() {
-        beyond += libm::exp(log_chance);
+    for (quicker, chance) in fair_coins(seeds).enumerate() {
+        beyond += chance;
         if beyond * PAIRS > 1.0 + 1e-9 {
-            return slower + 1;
+            return seeds - quicker + 1;
         }
-        log_chance += libm::log(slower as f64 / (seeds - slower + 1) as f64);
     }
     0
 }
 
-/// The places of the points that a cell is measured by: those with the most seeds. The others were dropped for being plainly slower
-/// ([`seeds_in_play`]), or their seeds are still to come.
-pub fn in_play<T>(points: &[Vec<T>]) -> Vec<usize> {
-    let most = points.iter().map(Vec::len).max();
-    (0..points.len()).filter(|&place| Some(points[place].len()) == most).collect()
+/// The chances that 0, 1, 2 … of so many fair coins show heads. They come from their logarithms: the first chance of over a thousand coins is less
+/// than the least number.
+pub fn fair_coins(count: usize) -> impl Iterator<Item = f64> {
+    let mut log_chance = -(count as f64) * std::f64::consts::LN_2;
+    (0..=count).map(move |heads| {
+        let chance = libm::exp(log_chance);
+        log_chance += libm::log((count - heads) as f64 / (heads + 1) as f64);
+        chance
+    })
+}
+
+/// The places of the points that a cell is measured by, of points with so many `seeds`: those with the most. The others were dropped for being
+/// plainly slower ([`seeds_in_play`]), or their seeds are still to come.
+pub fn in_play(seeds: &[usize]) -> Vec<usize> {
+    let most = seeds.iter().max();
+    (0..seeds.len()).filter(|&place| Some(&seeds[place]) == most).collect()
 }
 
 /// By how much the error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent trainings: a
@@ -131,7 +140,8 @@ pub fn crossed<T: Copy>(points: &[Vec<T>], chosen: [usize; 2]) -> Vec<T> {
 /// Half the width of the 95 % interval of the mean logarithm of the steps of the chosen points; infinite where more than half of their trainings
 /// failed, or there are too few. Points that were dropped ([`in_play`]) take no part. `points` and `limit` as in [`chosen`].
 pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
-    let points: Vec<Vec<f64>> = in_play(points).into_iter().map(|place| points[place].clone()).collect();
+    let seeds: Vec<usize> = points.iter().map(Vec::len).collect();
+    let points: Vec<Vec<f64>> = in_play(&seeds).into_iter().map(|place| points[place].clone()).collect();
     let Some(chosen) = chosen(&points, limit) else { return f64::INFINITY };
     let steps = crossed(&points, chosen);
     let seeds = steps.len();
@@ -220,10 +230,10 @@ mod tests {
             assert_eq!(seeds_in_play(&points(have), 500.0, 40), expected, "{have:?}");
         }
         assert_eq!(seeds_in_play(&points([8, 8, 8, 8]), 500.0, 8), [8; 4]);
-        assert_eq!(in_play(&points([16, 8, 40, 8])), [2]);
-        assert_eq!(in_play(&points([40, 40, 40, 40])), [0, 1, 2, 3]);
-        assert_eq!(in_play(&points([16, 8, 12, 8])), [0], "seeds of the one that is not dropped are still to come");
-        assert!(in_play::<f64>(&[]).is_empty() && seeds_in_play(&[], 500.0, 16).is_empty());
+        assert_eq!(in_play(&[16, 8, 40, 8]), [2]);
+        assert_eq!(in_play(&[40, 40, 40, 40]), [0, 1, 2, 3]);
+        assert_eq!(in_play(&[16, 8, 12, 8]), [0], "seeds of the one that is not dropped are still to come");
+        assert!(in_play(&[]).is_empty() && seeds_in_play(&[], 500.0, 16).is_empty());
     }
 
     #[test]

@@ -19,5 +19,5 @@ pub use contents::{Contents, Header, Partial, Record, VERSION, bare_start};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened, other_configuration};
 pub use paths::{
-    checkpoint_path, figure_path, hosts_path, is_beside_another, journal_path, lock_path, namesake, overwrites, set_aside, set_result_aside,
+    checkpoint_path, figure_path, hosts_path, journal_path, lock_path, namesake, overwrites, refused_name, set_aside, set_result_aside,
 };

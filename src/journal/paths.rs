@@ -37,10 +37,13 @@ fn paths_beside(result: &Path) -> [PathBuf; 5] {
     [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result), hosts_path(result)]
 }
 
-/// Whether a name for a result file is one that a study gives a file beside its result file: `x.journal`, `x.lock`.
-pub fn is_beside_another(result: &Path) -> bool {
-    let ending = result.extension();
-    ending.is_some() && paths_beside(Path::new("x")).iter().any(|path| path.extension() == ending)
+/// The refusal of a name for a result file, where it is one that a study gives a file beside its result file: `x.journal`, `x.lock`.
+pub fn refused_name(result: &Path) -> Option<&'static str> {
+    let ending = result.extension()?;
+    let is_another = paths_beside(Path::new("x")).iter().any(|path| path.extension() == Some(ending));
+    is_another.then_some(
+        "expected a name for a result file, such as study.h5, found one of the files that studies keep beside these; choose another --output",
+    )
 }
 
 /// The result file that has the same files beside it, where there is one: `x` of `x.h5`, and `x.h5` of `x`.

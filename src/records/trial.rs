@@ -135,7 +135,7 @@ impl Trial {
 
     /// Whether two records of a trial are equal but for its time. A NaN equals a NaN: their text is the same, as is no other number's.
     pub fn agrees(&self, other: &Trial) -> bool {
-        // Trials of other points differ at once, without copies of their curves.
+        // Trials of different indices differ at once, without copies of their curves.
         self.index == other.index && {
             let other = Trial { seconds: self.seconds, ..other.clone() };
             *self == other || format!("{self:?}") == format!("{other:?}")

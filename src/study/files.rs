@@ -351,9 +351,7 @@ fn check_name(output: &Path) -> Result<()> {
         let example = output.join("study.h5");
         return refuse(format!("expected a result file, found a folder; give --output the name of a file, such as {}", example.display()));
     }
-    if journal::is_beside_another(output) {
-        let problem = "expected a name for a result file, such as study.h5, found one of the files that studies keep beside these; choose another \
-                       --output";
+    if let Some(problem) = journal::refused_name(output) {
         return refuse(problem.to_owned());
     }
     if output.to_str().is_none() {
@@ -399,10 +397,11 @@ fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage:
     if let Some(study) = apart {
         let goes_on = |study: &Study| study.confirm.as_ref().map(|confirm| confirm.mean_error);
         let is_unlike = goes_on(&configuration.study) != goes_on(study);
-        let bare: Vec<Cell> = results.cells.iter().map(|cell| Cell { confirmations: Vec::new(), ..cell.clone() }).collect();
-        for (cell, bare_cell) in results.cells.iter_mut().zip(&bare) {
-            let points: HashSet<u32> = Wanted::of(bare_cell, &bare, study).iter().flat_map(Wanted::points).collect();
-            cell.confirmations.retain(|one| !is_unlike && points.contains(&one.training.point));
+        let known: Vec<Vec<Confirmation>> = results.cells.iter_mut().map(|cell| std::mem::take(&mut cell.confirmations)).collect();
+        let points_of = |cell: &Cell| Wanted::of(cell, &results.cells, study).iter().flat_map(Wanted::points).collect();
+        let points: Vec<HashSet<u32>> = results.cells.iter().map(points_of).collect();
+        for ((cell, known), points) in results.cells.iter_mut().zip(known).zip(points) {
+            cell.confirmations = known.into_iter().filter(|one| !is_unlike && points.contains(&one.training.point)).collect();
         }
         configuration.study.confirm = study.confirm.clone();
         configuration.text = settings::canonical(&configuration.study)?;

@@ -15,10 +15,10 @@ const WITH_NEIGHBOURS: f64 = 2.5;
 /// The cells that a forecast learns from: those that are confirmed, where the study confirms them and any is; else all that are measured, with what
 /// their confirmations are assumed to take.
 pub(super) fn measured(cells: &[Cell], study: &Study) -> Vec<Measured> {
-    let confirmed: Vec<Measured> = cells.iter().filter(|cell| is_confirmed(cell, cells, study)).map(Measured::of).collect();
+    let confirmed: Vec<&Cell> = cells.iter().filter(|cell| is_confirmed(cell, cells, study)).collect();
     // Cells that have nothing to confirm say nothing of how long confirmations take.
-    if cells.iter().any(|cell| !cell.confirmations.is_empty() && is_confirmed(cell, cells, study)) {
-        return confirmed;
+    if confirmed.iter().any(|cell| !cell.confirmations.is_empty()) {
+        return confirmed.into_iter().map(Measured::of).collect();
     }
     let whole = 1.0 + confirmation(study);
     cells.iter().map(|cell| Measured { seconds: (cell.seconds * whole).max(Measured::of(cell).seconds), ..Measured::of(cell) }).collect()

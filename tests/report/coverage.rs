@@ -300,7 +300,7 @@ impl Confirming {
         };
         let half_width = |most: u32| Some(statistics::half_width(&trained(most), limit));
         let seeds = if self.precision > 0.0 { statistics::seeds(self.precision, MOST_SEEDS, half_width) } else { SEEDS };
-        let in_play = statistics::in_play(&trained(seeds));
+        let in_play = statistics::in_play(&trained(seeds).iter().map(Vec::len).collect::<Vec<_>>());
         let points: Vec<Vec<Reached>> = in_play.iter().map(|&place| all[place][..seeds as usize].to_vec()).collect();
         (Confirmed::new(&points, limit).unwrap(), in_play)
     }

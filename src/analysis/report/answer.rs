@@ -1,6 +1,6 @@
 //! A study's answer in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence with what would mend it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::numbers::compared;
 use super::section::{Answer, Section};
@@ -10,7 +10,7 @@ use crate::analysis::statistics::{
 };
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
-use crate::records::{self, Cell, CellKey, Status, Training, Wanted};
+use crate::records::{self, Cell, CellKey, Status, Wanted};
 use crate::settings::{self, Confirm};
 use crate::statistics::FEWEST_SEEDS;
 
@@ -306,10 +306,12 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         let missing = |cell: &Cell| {
             let wanted = Wanted::of(cell, cells, &with)?;
             let known = wanted.among(&cell.confirmations);
-            let is_missing = |training: &&Training| !known.iter().any(|one| one.training == **training);
-            let lacking: BTreeSet<u32> = wanted.trainings.iter().filter(is_missing).map(|training| training.point).collect();
-            let had = known.iter().filter(|one| lacking.contains(&one.training.point)).count();
-            let missing = (lacking.len() * seeds as usize).saturating_sub(had) as f64;
+            let of_point = |point: u32| {
+                let asked = wanted.trainings.iter().filter(|training| training.point == point).count();
+                let had = known.iter().filter(|one| one.training.point == point).count();
+                if had < asked { (seeds as usize).saturating_sub(had) } else { 0 }
+            };
+            let missing = wanted.points().map(of_point).sum::<usize>() as f64;
             Some((missing, core_hours_of(study, cell, missing, slower)?))
         };
         cells.iter().filter_map(missing).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1))

@@ -105,8 +105,7 @@ impl<'c> InPlay<'c> {
         let (all, limit) = (cell.confirmed_points(), limit(cell));
         let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
         let by_number: Vec<BTreeMap<u32, &Confirmation>> = all.iter().map(of_point).collect();
-        let numbers: Vec<Vec<u32>> = by_number.iter().map(|point| point.keys().copied().collect()).collect();
-        let places = in_play(&numbers);
+        let places = in_play(&by_number.iter().map(BTreeMap::len).collect::<Vec<_>>());
         let is_shared = |number: &u32| places.iter().all(|&place| by_number[place].contains_key(number));
         let of_place = |&place: &usize| by_number[place].iter().filter(|(number, _)| is_shared(number)).map(|(_, &one)| one).collect();
         InPlay { points: places.iter().map(|&place| all[place]).collect(), confirmations: places.iter().map(of_place).collect(), limit }

@@ -5,7 +5,7 @@
 
 use super::estimate::Estimate;
 use super::fit::{FEWEST_STEPS, Point, expected};
-use crate::statistics::{BEYOND_LIMIT, QUANTILE, by_each_other, chosen, crossed, student};
+use crate::statistics::{BEYOND_LIMIT, QUANTILE, by_each_other, chosen, crossed, fair_coins, student};
 
 /// A training that reached the goal after more than the first number of steps, and after the second at the latest; none that failed.
 pub type Reached = Option<(f64, f64)>;
@@ -224,13 +224,7 @@ fn median(trainings: &[Reached]) -> Estimate {
     let middle = |(above, steps): (f64, f64)| (above + steps) / 2.0;
     let value = between(middle(sorted[(all - 1) / 2]), middle(sorted[all / 2]), 0.5);
     // The share of samples whose median lies between the d-th number and the d-th from above.
-    // Of a thousand trainings the chance that all lie above the median is less than the least number, its logarithm is not.
-    let mut log_chance = -(all as f64) * std::f64::consts::LN_2;
-    let mut chances = vec![libm::exp(log_chance)];
-    for number in 0..all {
-        log_chance += libm::log((all - number) as f64 / (number + 1) as f64);
-        chances.push(libm::exp(log_chance));
-    }
+    let chances: Vec<f64> = fair_coins(all).collect();
     let covered = |depth: usize| 1.0 - 2.0 * chances[..depth].iter().sum::<f64>();
     let Some(depth) = (1..=all / 2).rev().find(|&depth| covered(depth) >= 0.95) else {
         return Estimate { value, low: 0.0, high: f64::INFINITY };
@@ -304,7 +298,7 @@ mod tests {
         assert!((0.5..=1.0).contains(&at_once.mean.value), "{at_once:?}");
     }
 
-    /// Errors of seeds that fall at their own speeds: the mean reaches the goal between theirs.
+    /// The limits are order statistics by the binomial distribution, also where the chance of the first one is too small for a number.
     #[test]
     fn the_median_of_many_trainings_has_an_interval() {
         for (all, [depth, most]) in [(32, [10, 11]), (2_000, [956, 957])] {
@@ -316,6 +310,7 @@ mod tests {
         }
     }
 
+    /// Errors of seeds that fall at their own speeds: the mean reaches the goal between theirs.
     #[test]
     fn the_mean_error_reaches_the_goal_with_an_interval() {
         let errors: Vec<Vec<f64>> = [400.0, 450.0, 500.0, 550.0]

@@ -41,7 +41,6 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
         let step_seconds = Estimate::geometric(per_step.map(|trial| trial.seconds / f64::from(trial.steps_run)));
         let before = f64::from(steps.saturating_sub(study.results.workload.evaluate_every));
         let seconds = Estimate { low: before * step_seconds.low, ..step_seconds.scaled(f64::from(steps)) };
-        let cores = f64::from(environment.ranks.max(1)) * f64::from(environment.threads.max(1));
         step_seconds.value.is_finite().then(|| Timed {
             key: cell.key,
             steps,
@@ -50,7 +49,7 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
             device: environment.device.clone(),
             step_seconds,
             seconds,
-            core_seconds: seconds.scaled(cores),
+            core_seconds: seconds.scaled(cores(environment.ranks, environment.threads)),
         })
     };
     let mut all: Vec<Timed> = study.measurements().filter(|(_, environment)| is_of_one_place(environment)).filter_map(timed).collect();
@@ -67,10 +66,15 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
 
 /// Whether a file is of one device, and all of its starts with known ranks had the ranks and threads that the file names. A file merged of parts from
 /// several devices names each device, and may lack the starts of some parts.
-fn is_of_one_place(environment: &Environment) -> bool {
+pub(super) fn is_of_one_place(environment: &Environment) -> bool {
     let own = (environment.ranks, environment.threads);
     !environment.device.contains("; ")
         && environment.starts.iter().filter(|start| start.ranks > 0).all(|start| (start.ranks, start.threads) == own)
+}
+
+/// Processors that so many ranks of so many threads keep busy; numbers that are not known count as 1.
+pub(super) fn cores(ranks: u32, threads: u32) -> f64 {
+    f64::from(ranks.max(1)) * f64::from(threads.max(1))
 }
 
 /// The factor, 1 with an interval, by which a cell's seconds a step differ from a + b·B: other programs, and a machine's clock, slow whole cells. The

@@ -1,9 +1,10 @@
 //! Work of measuring cells, as it was and as it would have been by other rules.
 
+use super::timing::{cores, is_of_one_place};
 use crate::analysis::studies::StudyResults;
 use crate::data::{DatasetChoice, DatasetName};
 use crate::records::{Cell, Status, Trial};
-use crate::results::{Environment, WorkloadSummary};
+use crate::results::WorkloadSummary;
 
 /// An amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,42 +31,37 @@ pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
     (name.spec().is_papers && workload.network == usual.network.name()).then_some(usual.max_steps)
 }
 
-/// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads. Where starts of a file had
-/// different numbers of these, which of them measured a cell is not known: the least are taken.
+/// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads. Of a file that does not say which
+/// of its starts measured a cell, they are the least ([`has_least_core_hours`]).
 pub fn core_hours(study: &StudyResults) -> [f64; 2] {
     let mut hours = [0.0; 2];
     for cell in &study.results.cells {
-        let cores = cores(study, cell);
+        let cores = cores_of(study, cell);
         hours[0] += cell.seconds * cores / 3600.0;
         hours[1] += cell.confirmation_seconds() * cores / 3600.0;
     }
     hours
 }
 
-fn cores(study: &StudyResults, cell: &Cell) -> f64 {
-    let environment = study.environment(cell.key);
-    let least = cores_of_starts(environment).min();
-    f64::from(least.unwrap_or(environment.ranks.max(1).saturating_mul(environment.threads.max(1))))
-}
-
-/// Ranks times threads of each start of a file that recorded them.
-fn cores_of_starts(environment: &Environment) -> impl Iterator<Item = u32> {
-    environment.starts.iter().filter(|start| start.ranks > 0).map(|start| start.ranks.saturating_mul(start.threads.max(1)))
-}
-
 /// Whether the core-hours of a study are the least that its cells may have taken.
 pub fn has_least_core_hours(study: &StudyResults) -> bool {
-    study.results.cells.iter().any(|cell| {
-        let environment = study.environment(cell.key);
-        cores_of_starts(environment).min() != cores_of_starts(environment).max()
-    })
+    study.results.cells.iter().any(|cell| !is_of_one_place(study.environment(cell.key)))
+}
+
+/// Processors that measured a cell: of several starts, those of the smallest.
+fn cores_of(study: &StudyResults, cell: &Cell) -> f64 {
+    let environment = study.environment(cell.key);
+    if is_of_one_place(environment) {
+        return cores(environment.ranks, environment.threads);
+    }
+    environment.starts.iter().map(|start| cores(start.ranks, start.threads)).reduce(f64::min).unwrap_or(1.0)
 }
 
 /// Core-hours that `trainings` more of a cell would take, each of `times` its K*, by the seconds of a step of its trials. None without a K*.
 pub fn core_hours_of(study: &StudyResults, cell: &Cell, trainings: f64, times: f64) -> Option<f64> {
     let steps = cell.trials.iter().map(|trial| f64::from(trial.steps_run)).sum::<f64>().max(1.0);
     let of_one = cell.seconds / steps * f64::from(cell.steps_to_result()?) * times;
-    Some(trainings * of_one * cores(study, cell) / 3600.0)
+    Some(trainings * of_one * cores_of(study, cell) / 3600.0)
 }
 
 /// Work of some cells by their records.

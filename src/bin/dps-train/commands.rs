@@ -63,8 +63,8 @@ pub fn write_pages(folder: &Path, pages: &[(String, String)]) -> Result<String> 
 /// Writes one result file from parts of a study.
 pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> {
     let refuse = |problem: String| Err(Error::Results { path: output.to_owned(), problem });
-    if journal::is_beside_another(output) {
-        return refuse("expected a name for a result file, such as study.h5, found one of the files that studies keep beside these".into());
+    if let Some(problem) = journal::refused_name(output) {
+        return refuse(problem.to_owned());
     }
     let journal = journal::journal_path(output);
     if journal.exists() {
