@@ -8,7 +8,7 @@ use crate::config::reader::nearest;
 use crate::data::{DatasetChoice, DatasetName, OwnDataset};
 use crate::network::{NetworkChoice, NetworkName};
 use crate::optimizer::{OptimizerName, ScheduleName};
-use crate::settings::{Choices, Configuration, SHIPPED, parse, template};
+use crate::settings::{Choices, Configuration, SHIPPED, Shipped, parse, template};
 use crate::{Error, Result};
 
 /// Choices of a new configuration that the command line gives; the rest is asked.
@@ -134,11 +134,10 @@ pub fn list() -> String {
 /// # Errors
 /// [`Error::Configuration`] where there is none of that name, with the nearest one.
 pub fn text(name: &str) -> Result<&'static str> {
-    let file = if name.ends_with(".toml") { name.to_owned() } else { format!("{name}.toml") };
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == file || shipped.name.strip_prefix("examples/") == Some(&file)) {
+    if let Some(shipped) = Shipped::named(name) {
         return Ok(shipped.text);
     }
-    let nearest = nearest(&file, SHIPPED.iter().map(|shipped| shipped.name));
+    let nearest = nearest(name, SHIPPED.iter().map(|shipped| shipped.name));
     let nearest = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
     let problem =
         format!("expected a configuration that comes with the program, found none of this name; {nearest}\"dps-train configs\" lists them");

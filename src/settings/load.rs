@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::execution::{Convolutions, Execution};
 use super::grid::Grid;
 use super::keys::names_a_key;
+use super::shipped::Shipped;
 use super::study::{self, Study};
 use crate::config::{Override, tree};
 use crate::storage::{described, read_regular};
@@ -66,7 +67,12 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
         return Err(problem.to_owned());
     }
     fs::canonicalize(path).and_then(|path| read_regular(&path, MOST_BYTES)).map_err(|error| {
-        format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml")
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let to_do = match Shipped::named(&name) {
+            Some(Shipped { name, .. }) => format!("dps-train configs {name} > study.toml writes the one that comes with the program"),
+            None => "give the path of a TOML file, for example configs/quickstart.toml".to_owned(),
+        };
+        format!("expected a readable configuration file, found none ({error}); {to_do}")
     })
 }
 

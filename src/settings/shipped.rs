@@ -48,6 +48,14 @@ shipped! {
 }
 
 impl Shipped {
+    /// The configuration of this name, which may lack `examples/` and ".toml".
+    pub fn named(name: &str) -> Option<&'static Shipped> {
+        let name = name.strip_suffix(".toml").unwrap_or(name);
+        let is_named =
+            |file: &str| file.strip_suffix(".toml").is_some_and(|file| file == name || file.strip_prefix("examples/") == Some(name));
+        SHIPPED.iter().find(|shipped| is_named(shipped.name))
+    }
+
     /// Purpose of the configuration: the first sentence of the comment at its beginning. Figures are the paper's.
     pub fn purpose(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect::<Vec<_>>().join(" ");

@@ -356,6 +356,14 @@ fn an_unreadable_file_says_what_to_do() {
     let error = load(Path::new("no-such.toml"), &[]).unwrap_err();
     assert_eq!(error.exit_code(), 2);
     assert!(error.to_string().starts_with("no-such.toml: expected a readable configuration file, found none ("), "{error}");
+    for name in ["fashion-mnist-simple-cnn-momentum-goal-0.14", "lenet-5-caffe.toml"] {
+        let error = load(&Path::new("no-such-folder").join(name), &[]).unwrap_err().to_string();
+        let shipped = Shipped::named(name).unwrap().name;
+        assert!(
+            error.ends_with(&format!("; dps-train configs {shipped} > study.toml writes the one that comes with the program")),
+            "{error}"
+        );
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("latin1.toml");
     std::fs::write(&path, b"[workload]\n# caf\xe9\n").unwrap();
