@@ -50,7 +50,7 @@ pub(super) fn batch_axis(sizes: &[u32]) -> Axis {
 /// The label of an axis of steps-to-result.
 pub(super) const STEPS: &str = "Steps-to-result";
 
-/// An axis of steps-to-result for curves of studies. It reaches to the step budget where a cell's trials did not reach the goal in it.
+/// An axis of steps to the goal for curves of studies. It reaches to the step budget where a cell's trials did not reach the goal in it.
 pub(super) fn steps_axis(label: &str, studies: &[&StudyResults], curves: &[Curve]) -> Axis {
     let reached = curves.iter().flatten().map(|point| point.1);
     let missed =

@@ -16,6 +16,7 @@ mod tables;
 mod terminal;
 mod values;
 mod warnings;
+mod weakness;
 
 pub use files::{LIST, Options, Report, claims_page, refuse_foreign_claims, report};
 pub use section::Answer;

@@ -3,7 +3,7 @@
 use super::confirmations::{ConfirmedCell, means};
 use super::fit::{Estimate, Fit, Point};
 use super::fits::measured_points;
-use super::means::fit_means;
+use super::means::{Middle, fit_means};
 use crate::analysis::studies::StudyResults;
 use crate::records::CellKey;
 use crate::settings::ascending;
@@ -45,7 +45,7 @@ pub fn least_beside(own: &StudyResults, other: &StudyResults) -> Vec<Beside> {
 pub fn confirmed_beside(own: &[ConfirmedCell], other: &[ConfirmedCell], of: impl Fn(f64) -> f64) -> Vec<Beside> {
     let sparsities = ascending(own.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let sparsities = sparsities.into_iter().filter(|&sparsity| other.iter().any(|cell| cell.key.sparsity == of(sparsity)));
-    let curves = sparsities.map(|sparsity| (sparsity, [means(own, sparsity), means(other, of(sparsity))]));
+    let curves = sparsities.map(|sparsity| (sparsity, [means(own, sparsity, Middle::Mean), means(other, of(sparsity), Middle::Mean)]));
     of_curves(curves, |mean| mean.point(), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
 }
 

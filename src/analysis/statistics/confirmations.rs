@@ -7,7 +7,7 @@ use super::exponents::Exponents;
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::least_squares::Law;
-use super::means::{Mean, MeanFit, fit_means, laws};
+use super::means::{Mean, MeanFit, Middle, fit_means, laws};
 use super::shaped::{Shape, Shaped};
 use super::sharpness::Sharp;
 
@@ -37,6 +37,8 @@ pub struct ConfirmedCell {
 pub struct ConfirmedFit {
     /// The fit to the geometric means, and its ratios to the dense network's.
     pub fitted: Fitted,
+    /// The fit to the medians of the cells that have one with an interval, and its ratios; none of a sparsity with fewer than three.
+    pub of_medians: Option<Fitted>,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
     /// The variance of each mean but for what seeds move in all cells alike, in the order of the fit's points.
@@ -158,11 +160,11 @@ fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
     Some(ConfirmedCell { key: cell.key, points: in_play.points, confirmed, mean_error, luck })
 }
 
-/// The means of the cells of a sparsity that have one, by batch size.
-pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
-    let known = cells.iter().filter(|cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
-    let mut means: Vec<Mean> =
-        known.map(|cell| Mean { batch_size: f64::from(cell.key.batch_size.max(1)), confirmed: &cell.confirmed }).collect();
+/// The means, or medians, of the cells of a sparsity that have one, by batch size.
+pub fn means(cells: &[ConfirmedCell], sparsity: f64, middle: Middle) -> Vec<Mean<'_>> {
+    let of_sparsity = cells.iter().filter(|cell| cell.key.sparsity == sparsity);
+    let known = of_sparsity.filter_map(|cell| Mean::new(f64::from(cell.key.batch_size.max(1)), &cell.confirmed, middle));
+    let mut means: Vec<Mean> = known.collect();
     means.sort_by(|a, b| a.batch_size.total_cmp(&b.batch_size));
     means
 }
@@ -180,15 +182,19 @@ pub fn answering<'a>(fits: &'a [Fitted], confirmed: &'a [ConfirmedFit]) -> (Vec<
 /// The law fitted to the confirmed steps of each sparsity that has them at three batch sizes.
 pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
-    let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
-    let (fits, tuning) = fit_means(&curves);
-    let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {
-        let MeanFit { fit, goodness, variances } = fit.ok()?;
-        Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
-    });
-    let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
-    beside_dense(&mut fits);
-    let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
+    let fitted = |middle: Middle| {
+        let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity, middle)).collect();
+        let (fits, tuning) = fit_means(&curves);
+        let found = sparsities.iter().zip(&curves).zip(fits).filter_map(|((&sparsity, means), fit)| {
+            let MeanFit { fit, goodness, variances } = fit.ok()?;
+            Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
+        });
+        let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
+        beside_dense(&mut fits);
+        (fits, errors, tuning)
+    };
+    let ((fits, errors, tuning), (of_medians, ..)) = (fitted(Middle::Mean), fitted(Middle::Median));
+    let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity, Middle::Mean)).collect();
     let (sharp, bent) = (Shaped::<Sharp>::new(&of_fits), Shaped::<Exponents>::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
     let without_one = dense.map_or_else(Vec::new, |dense| without_one(&of_fits, dense));
@@ -196,8 +202,18 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
         let (sharp, bent) =
             (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
         // The exponent by the errors of the means.
+        let of_medians = of_medians.iter().find(|medians| medians.sparsity == fitted.sparsity).cloned();
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
-        ConfirmedFit { fitted, goodness, variances, tuning, without_one: without_one.get(place).copied().flatten(), sharp, bent }
+        ConfirmedFit {
+            fitted,
+            of_medians,
+            goodness,
+            variances,
+            tuning,
+            without_one: without_one.get(place).copied().flatten(),
+            sharp,
+            bent,
+        }
     };
     fits.into_iter().zip(errors).enumerate().map(with).collect()
 }

@@ -1,4 +1,4 @@
-//! The law c1/B + c2 fitted to means of trainings with fresh seeds, whose errors are known.
+//! The law c1/B + c2 fitted to means, or medians, of trainings with fresh seeds, whose errors are known.
 //!
 //! Cells share their seeds. So the interval is made by drawing the seeds again, the same draws for all cells, and fitting the law to the means that
 //! follow. Where the means lie farther from the law than their errors allow, the points of some cells were tuned better than those of others: what is
@@ -10,20 +10,67 @@ use super::fit::{Estimate, Fit, Point, RESAMPLES, enough, key};
 use super::least_squares::{Law, LeastSquares};
 use crate::statistics::{QUANTILE, student};
 
-/// A cell's mean.
+/// The number that stands for a cell's trainings with fresh seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Middle {
+    /// The geometric mean, in which failures count as the tail of a log-normal distribution.
+    Mean,
+    /// The median, which does not move with how long failed trainings would have taken. That cells share their seeds does not enter its errors.
+    Median,
+}
+
+/// A cell's mean, or median.
 #[derive(Debug, Clone, Copy)]
 pub struct Mean<'a> {
     /// Batch size in examples, at least 1.
     pub batch_size: f64,
-    /// Confirmations of the cell, whose mean is a number.
+    /// Confirmations of the cell, of which the number and its interval are finite.
     pub confirmed: &'a Confirmed,
+    /// Which number it is.
+    pub middle: Middle,
 }
 
-impl Mean<'_> {
+impl<'a> Mean<'a> {
+    /// A cell's mean, or median; none where it is not known.
+    pub fn new(batch_size: f64, confirmed: &'a Confirmed, middle: Middle) -> Option<Self> {
+        let mean = Mean { batch_size, confirmed, middle };
+        (mean.steps() > 0.0 && mean.error().is_finite()).then_some(mean)
+    }
+
     /// The mean as a point of a fit.
     pub fn point(self) -> Point {
-        let steps = self.confirmed.mean.value;
-        Point { batch_size: self.batch_size, above: steps, steps }
+        Point { batch_size: self.batch_size, above: self.steps(), steps: self.steps() }
+    }
+
+    fn steps(self) -> f64 {
+        match self.middle {
+            Middle::Mean => self.confirmed.mean.value,
+            Middle::Median => self.confirmed.median.value,
+        }
+    }
+
+    /// The standard error of the logarithm.
+    fn error(self) -> f64 {
+        match self.middle {
+            Middle::Mean => self.confirmed.error(),
+            Middle::Median => half_width(self.confirmed.median) / QUANTILE,
+        }
+    }
+
+    /// The variance of the logarithm that no other cell shares by its seeds.
+    fn unshared(self) -> f64 {
+        match self.middle {
+            Middle::Mean => self.confirmed.of_choice(),
+            Middle::Median => self.error().powi(2),
+        }
+    }
+
+    /// By how much the logarithm moves where the seeds that cells share are drawn again.
+    fn resampled(self, uniforms: &[f64]) -> f64 {
+        match self.middle {
+            Middle::Mean => self.confirmed.resampled(uniforms),
+            Middle::Median => 0.0,
+        }
     }
 }
 
@@ -110,12 +157,11 @@ impl<'a> Means<'a> {
     /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
     pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
         enough(&means.iter().map(|mean| mean.point()).collect::<Vec<_>>())?;
-        let (inverse, logs): (Vec<f64>, Vec<f64>) =
-            means.iter().map(|mean| (mean.batch_size.recip(), mean.confirmed.mean.value.ln())).unzip();
+        let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps().ln())).unzip();
         let common = correlation(means);
         let variance = |mean: &Mean| {
-            let of_choice = mean.confirmed.of_choice();
-            of_choice + (mean.confirmed.error().powi(2) - of_choice) * (1.0 - common)
+            let unshared = mean.unshared();
+            unshared + (mean.error().powi(2) - unshared) * (1.0 - common)
         };
         Ok(Means { fitting: LeastSquares::new(inverse), means, logs, own: means.iter().map(variance).collect() })
     }
@@ -144,9 +190,9 @@ impl<'a> Means<'a> {
     /// the choice of its points and for the deviation of uneven tuning. `curve` is the place of the curve among those fitted together.
     pub(super) fn drawn(&self, fitted: &[f64], uniforms: &[f64], tuning: f64, resample: u64, curve: usize) -> Vec<f64> {
         let log = |(mean, fitted): (&Mean, &f64)| {
-            let deviation = (mean.confirmed.of_choice() + tuning * tuning).sqrt();
+            let deviation = (mean.unshared() + tuning * tuning).sqrt();
             let own = deviation * normal(key(resample, mean.batch_size.to_bits(), curve as u64 + 1));
-            fitted + mean.confirmed.resampled(uniforms) + own
+            fitted + mean.resampled(uniforms) + own
         };
         self.means.iter().zip(fitted).map(log).collect()
     }

@@ -136,5 +136,16 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
         .column("goodness of the fit", |one| digits(one.goodness, 2))
         .column("uneven tuning", |one| format!("{:.1} %", 100.0 * one.tuning))
         .table();
-    vec![Block::Text(text), Block::Table(table)]
+    let medians = "The same law fitted to the medians, each by its interval. Geometric means count failed trainings as the tail of a log-normal distribution; \
+                   medians need no distribution, but are known less well. That cells share their seeds is left out, which makes intervals wider.";
+    let of_medians = Rows::new("median-fits", fits.iter().filter_map(|one| one.of_medians.as_ref()))
+        .column("sparsity", |one| one.sparsity.to_string())
+        .column("batch sizes", |one| one.points.len().to_string())
+        .shown("c1", shown, |one| one.fit.as_ref().ok().map(|fit| fit.c1))
+        .shown("c2", shown, |one| one.fit.as_ref().ok().map(|fit| fit.c2))
+        .shown("critical batch size", shown, |one| one.critical())
+        .shown("that over the dense one's", shown, |one| one.critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.critical_ratio)
+        .table();
+    vec![Block::Text(text), Block::Table(table), Block::Text(medians.to_owned()), Block::Table(of_medians)]
 }

@@ -45,6 +45,8 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .estimate("c1_over_dense", |(_, fit)| fit.fitted.c1_ratio)
         .estimate("c2_over_dense", |(_, fit)| fit.fitted.c2_ratio)
         .estimate("critical_over_dense", |(_, fit)| fit.fitted.critical_ratio)
+        .estimate("critical_batch_size_of_medians", |(_, fit)| fit.of_medians.as_ref().and_then(Fitted::critical))
+        .estimate("critical_over_dense_of_medians", |(_, fit)| fit.of_medians.as_ref().and_then(|medians| medians.critical_ratio))
         .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
         .column("least_without_one_batch_size", |(_, fit)| optional(fit.without_one.map(|[least, _]| least.1)))
         .column("greatest_without_one_batch_size", |(_, fit)| optional(fit.without_one.map(|[_, greatest]| greatest.1)))
