@@ -38,6 +38,11 @@ attributes! {
 }
 
 impl Environment {
+    /// Ranks, threads a rank, and the device.
+    pub fn machine(&self) -> (u32, u32, &str) {
+        (self.ranks, self.threads, &self.device)
+    }
+
     /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records of a kept
     /// configuration, and so do those of 0.2 and 0.3 with direct convolutions, which count as one.
     pub fn releases(&self, convolutions: Convolutions) -> String {

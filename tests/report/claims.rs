@@ -150,7 +150,7 @@ fn best_points_at_an_edge_are_more_or_fewer_than_chance_puts_there() {
     assert_eq!(of(&|number| if number == 3 { 0.9001 } else { inside(number) }, 0.98), Undecided, "one edge of 14 was a verdict");
 }
 
-/// So many of 12 trials of the dense network reach the goal within the race, and of the sparse one at every other batch size.
+/// A study in which 12 trials a cell differ in how many reach the goal within the race: of the sparse network at every other batch size alone.
 #[test]
 fn good_regions_are_compared_where_the_race_shows_them() {
     let mut study = study("momentum", vec![2, 8, 32, 128], &law(4e4, 100.0, (2.0, 2.0), 0.0));
@@ -325,7 +325,7 @@ fn the_summary_has_what_was_measured_and_what_was_not() {
         "\n| batch size | sparsity | K* | best trial | learning rate | momentum | 30 trials find | example-gradients | all trials to step 40,000 | seconds |\n",
         "\n- Sparsity 0: batch size 4, 16, 64, 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384.\n",
         "\n- Sparsity 0.7: batch size 2, 4, 8, 16, 32, 64, 128, 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384.\n",
-        ", they take about ",
+        "\nThey take about ",
         "## The rules\n",
     ] {
         assert!(of_paper.contains(words), "no {words:?} in {of_paper}");

@@ -312,7 +312,7 @@ fn tables_parse_back_to_the_results() {
     );
     let markdown = fs::read_to_string(folder.path().join("cells.md")).unwrap();
     assert_eq!(markdown.lines().count(), 2 + 8);
-    assert!(markdown.lines().all(|line| line.matches(" | ").count() == 14), "{markdown}");
+    assert!(markdown.lines().all(|line| line.matches(" | ").count() == 15), "{markdown}");
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     let rows: Vec<&str> = cells.lines().skip(1).map(|row| row.split_once("momentum,").unwrap().1).collect();
     assert_eq!(rows.len(), 8);
     assert!(rows[1].starts_with("8,0,,") && rows[1].contains(",8,0,8,"), "{rows:?}");
-    assert_eq!([rows[6], rows[7]], ["32,0.9,,,0,,,,,,,,,", "128,0.9,,,0,,,,,,,,,"]);
+    assert_eq!([rows[6], rows[7]], ["32,0.9,,,0,,,,,,,,,,", "128,0.9,,,0,,,,,,,,,,"]);
     // Sparsity 0 keeps three points and loses one; 0.9 has two.
     assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
     assert!(text.contains("Sparsity 0.9, by K*: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));

@@ -25,7 +25,7 @@ from . import read_csv
 FILES = {
     "cells.csv": "a cell: one batch size at one sparsity of a study",
     "trials.parquet": "a trial: one training in a cell, with metaparameters and a seed of its own",
-    "confirmations.parquet": "a confirmation: a best trial's metaparameters, trained again with a fresh seed",
+    "confirmations.parquet": "a confirmation: the metaparameters of one of the best trials, of the cell or of a cell next to it, trained again with a fresh seed",
     "evaluations.parquet": "an evaluation of a trial or a confirmation on the validation set",
 }
 # Columns that the report computes or puts together, with unit and meaning; a result file says what the others mean.
@@ -36,15 +36,23 @@ _OF_REPORT = {
     "optimizer": ("", "name of the optimizer"),
     "schedule": ("", "name of the learning-rate schedule"),
     "goal_error": ("1", "validation error, a fraction, at or below which a trial has reached the goal"),
+    "validation_examples": ("examples", "examples of the validation set, of which errors are counted"),
+    "test_examples": ("examples", "examples of the test set"),
     "max_steps": ("steps", "step budget of a trial"),
     "study_evaluates_every": ("steps", "steps between two evaluations of a trial"),
     "race": ("1", "times its steps-to-result to which a cell goes on; 0: each trial runs to its own end"),
+    "parameters": ("", "parameters of the network before connections are removed"),
     "criterion": ("", "criterion by which connections are removed"),
+    "shuffle": ("", "whether the places of the kept weights are shuffled within each layer, as a control"),
+    "reinitialise": ("", "whether the weights are drawn anew after pruning, as a control"),
+    "data_sha256": ("", "SHA-256 of the decoded examples"),
+    "program_version": ("", "versions of dps that measured the study"),
+    "device": ("", "device that measured the cell; several of a file that was merged from parts"),
     "confirmed_points": ("", "points of the cell, each the metaparameters of a trial, that its confirmed steps are of: trained again with fresh seeds, and not dropped as slower"),
     "confirmed_seeds": ("", "fresh seeds of each of these points"),
     "confirmed_steps": ("steps", "geometric mean of the steps with fresh seeds, of the points that each half of the seeds chooses, measured by the other half"),
     "confirmed_median": ("steps", "median of those steps"),
-    "confirmed_nine_in_ten": ("steps", "steps by which nine of ten such trainings have reached the goal"),
+    "confirmed_nine_in_ten": ("steps", "steps by which nine of ten such trainings have reached the goal; inf: more than one of ten does not reach it"),
     "confirmed_failures": ("1", "fraction of such trainings that do not reach the goal within their limit"),
     "luck": ("1", "steps_to_result over confirmed_steps"),
     "test_error": ("1", "test examples that the best trial gets wrong at its goal step, as a fraction of the test set; empty where not measured"),
@@ -57,7 +65,7 @@ _OF_EVALUATION = {
     "point": ("", "the trial whose metaparameters its confirmation has; empty for an evaluation of a trial"),
     "number": ("", "number of its confirmation among those of the point, from 0; empty for an evaluation of a trial"),
 }
-_LIMITS = {"_low": "lower limit of its 95 % interval", "_high": "upper limit of its 95 % interval"}
+_LIMITS = {"_low": "lower limit of its 95 % interval", "_high": "upper limit of its 95 % interval; inf: there is none"}
 # Where the report's tables have other names than the release.
 _STUDY = {"evaluate_every": "study_evaluates_every"}
 _CONFIRMED = {
@@ -148,7 +156,7 @@ def _cells(report, studies):
     cells = cells[cells["trials"] != 0]
     cells = _with_whole(cells)
     of_study = studies.rename(columns=_STUDY)
-    of_study = of_study[[name for name in _OF_REPORT if name in of_study]]
+    of_study = of_study[[name for name in _OF_REPORT if name in of_study and (name == "study" or name not in cells)]]
     return of_study.merge(cells, on="study", how="right", validate="one_to_many")
 
 
@@ -237,7 +245,9 @@ def _page(columns, folder):
         'dps_results.release(".")                                      # all of them, compared with SHA256SUMS; a folder or its address',
         "```",
         "",
-        "An empty value is a number that does not exist, such as the steps of a trial that did not reach the goal.",
+        "An empty value is a number that does not exist, such as the steps of a trial that did not reach the goal. `inf` is a number beyond all steps.",
+        "",
+        "`dps_results` is the Python package in examples/dps-results of the source; `pip install 'examples/dps-results[release]'` there.",
     ]
     for file, rows in columns.items():
         size = os.path.getsize(os.path.join(folder, file))

@@ -125,7 +125,7 @@ impl Claim {
         self.declared()[1]
     }
 
-    /// When it holds, and when it does not. In all other cases it cannot be said.
+    /// The rule by which the claim holds, and by which it does not. In all other cases it cannot be said.
     pub fn rule(self) -> &'static str {
         self.declared()[2]
     }

@@ -201,9 +201,6 @@ fn missing(study: &StudyResults) -> Vec<Block<'static>> {
     let sparsities = ascending(missing.iter().map(|key| key.sparsity), f64::total_cmp);
     let items = sparsities.into_iter().map(|sparsity| format!("Sparsity {sparsity}: batch size {}.", sizes(sparsity)));
     let mut blocks = vec![Block::Heading(3, "Not measured".to_owned()), Block::List(items.collect())];
-    blocks.extend(to_come(study, &missing).map(|forecast| {
-        let words = "By the seconds of the measured cells, with the same race and on the same machine, they take";
-        Block::Text(format!("{words} {}.", forecast.left))
-    }));
+    blocks.extend(to_come(study, &missing).map(|left| Block::Text(format!("They take {left}."))));
     blocks
 }

@@ -23,9 +23,9 @@ pub fn least_errors(study: &StudyResults, cell: &Cell, steps: u32) -> Option<Bou
 /// A budget of training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
-    /// So many steps.
+    /// A number of steps.
     Steps(u32),
-    /// So many training examples, each as often as it is trained on.
+    /// A number of training examples, each counted as often as it is trained on.
     Examples(u64),
 }
 

@@ -41,4 +41,4 @@ pub use means::{beyond_chi_squared, half_width};
 pub use smoothness::{Along, Measured, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};
-pub use work::{Range, Work, computed, core_hours, core_hours_of, has_least_core_hours, papers_steps, to_end, to_goal};
+pub use work::{Range, Work, computed, core_hours, core_hours_of, has_least_core_hours, is_of_one_machine, papers_steps, to_end, to_goal};

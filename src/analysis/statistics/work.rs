@@ -43,6 +43,13 @@ pub fn core_hours(study: &StudyResults) -> [f64; 2] {
     hours
 }
 
+/// Whether one device, with as many ranks and threads, measured all cells of a study.
+pub fn is_of_one_machine(study: &StudyResults) -> bool {
+    let mut machines = study.results.cells.iter().map(|cell| study.environment(cell.key).machine());
+    let first = machines.next();
+    !has_least_core_hours(study) && machines.all(|other| Some(other) == first)
+}
+
 /// Whether the core-hours of a study are the least that its cells may have taken.
 pub fn has_least_core_hours(study: &StudyResults) -> bool {
     study.results.cells.iter().any(|cell| !is_of_one_place(study.environment(cell.key)))

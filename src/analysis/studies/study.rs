@@ -238,9 +238,8 @@ impl StudyResults {
     /// Every measurement of a cell with where it was: those of the results, and those of the same cells in other files on other ranks, threads or
     /// devices.
     pub fn measurements(&self) -> impl Iterator<Item = (&Cell, &Environment)> {
-        let of = |environment: &Environment| (environment.ranks, environment.threads, environment.device.clone());
         let again = self.measured_again.iter().filter_map(|(cell, place)| Some((cell, self.environments.get(*place)?)));
-        let elsewhere = again.filter(move |(cell, environment)| of(environment) != of(self.environment(cell.key)));
+        let elsewhere = again.filter(move |(cell, environment)| environment.machine() != self.environment(cell.key).machine());
         self.results.cells.iter().map(|cell| (cell, self.environment(cell.key))).chain(elsewhere)
     }
 

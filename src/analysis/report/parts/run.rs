@@ -1,6 +1,7 @@
 //! Part of the page on the run: its workload, its time, and the programs and machines that measured it.
 
 use super::super::document::Block;
+use crate::analysis::statistics::is_of_one_machine;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::error::short;
 use crate::forecast::{Forecast, Measured};
@@ -59,19 +60,22 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
         rows.push(("Trials", format!("{trials}, {cells}")));
     }
     if !missing.is_empty() {
-        let left = to_come(study, &missing).map_or("how long is not known yet".to_owned(), |forecast| {
-            format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
-        });
+        let left = to_come(study, &missing).unwrap_or_else(|| "how long is not known".to_owned());
         rows.push(("To come", format!("{}: {left}", some(missing.len(), "cell"))));
     }
     vec![Block::Pairs(rows)]
 }
 
-/// How long cells of a study that are not measured probably take, by the seconds of those that are.
-pub fn to_come(study: &StudyResults, cells: &[CellKey]) -> Option<Forecast> {
+/// How long cells of a study that are not measured probably take, in words, by the seconds of those that are. None where no cell is measured, or
+/// several machines measured them.
+pub fn to_come(study: &StudyResults, cells: &[CellKey]) -> Option<String> {
+    if !is_of_one_machine(study) {
+        return None;
+    }
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let trials = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-    Forecast::new(&measured, &cells.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None)
+    let forecast = Forecast::new(&measured, &cells.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None)?;
+    Some(format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left))
 }
 
 /// Where a study is from: its files, machine, program, command and data.

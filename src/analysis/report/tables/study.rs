@@ -109,6 +109,7 @@ pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
             |column| !column.is_place && !TRIED.contains(&column.name) && !TOLD_OTHERWISE.contains(&column.name),
             |of| row(of, of.1.cell.filter(|_| is_of_dps(&of.0.results))),
         )
+        .column("device", |(study, place)| place.cell.map_or(String::new(), |cell| study.environment(cell.key).device.clone()))
         .table()
 }
 
