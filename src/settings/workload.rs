@@ -30,7 +30,7 @@ section! {
         goal_error: f64 => key(Number::fraction((Excluded(0.0), Excluded(1.0))), "0.02"),
         /// How a validation error is compared with the goal.
         goal_comparison: GoalComparison = GoalComparison::Integers => name(),
-        /// A trial that has not reached the goal after this many steps ends.
+        /// A trial that has not reached the goal after this many steps ends. Steps beyond the last evaluation are not taken.
         max_steps: u32 => key(Whole::count(), "40000"),
         /// Steps between two evaluations on the validation set. Steps-to-result is a multiple of it, and it is at most `workload.max_steps`.
         evaluate_every: u32 => key(Whole::count(), "16"),

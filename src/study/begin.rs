@@ -94,7 +94,7 @@ fn names(hosts: &[String]) -> String {
 /// Where a cell goes on.
 pub(super) struct Begun {
     pub state: CellState,
-    /// Whether it was finished with fewer trials, and whether this run is the first to know that it gets more.
+    /// Whether the cell was finished with fewer trials, and whether this run is the first to know that the cell gets more.
     pub extended: bool,
     pub is_new_extension: bool,
     /// The cell's trials that the journal has.
@@ -177,7 +177,7 @@ pub(super) fn no_cells(
             validation_examples: dataset.validation.len() as u32,
             training_examples: dataset.particulars.has_own_validation.then_some(dataset.training.len() as u32),
             test_examples: dataset.test.len() as u32,
-            max_steps: workload.max_steps,
+            max_steps: workload.budget(),
             evaluate_every: workload.evaluate_every,
             parameters: parameters as u32,
         },

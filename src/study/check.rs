@@ -21,13 +21,15 @@ pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Arc<Network
     let network = Network::of(&study.workload.network, [height, width, channels], facts.classes);
     let network = network.map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
-    let parameters = network.parameters();
+    // Parameters that no sparsity removes are no reason to train.
+    let exempt = keeps(1.0);
+    let parameters = network.parameters() - exempt;
     let problem = |sparsity: &f64| {
         format!(
             "grid.sparsities: expected a sparsity at which a parameter of {parameters} is kept, found {sparsity}, which keeps none; lower it"
         )
     };
-    let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
+    let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == exempt).map(problem).collect();
     if problems.is_empty() { Ok(Arc::new(network)) } else { Err(refuse(problems)) }
 }
 

@@ -9,8 +9,8 @@ use crate::records::{Cell, Confirmation, Status, Training, Trial, Wanted};
 use crate::settings::{Race, Workload};
 use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measure};
 
-/// The confirmation of a cell.
-pub(super) struct Asked<'a> {
+/// The confirmations of a cell.
+pub(super) struct Confirmations<'a> {
     /// Way in which the trials were trained.
     pub work: &'a CellWork<'a>,
     /// Trials of the cell, and the confirmations that have ended before.
@@ -22,7 +22,7 @@ pub(super) struct Asked<'a> {
 
 /// The trainings that confirm the points of a cell, by point from the best one on, then number. None where a signal stopped the study.
 pub(super) fn confirm<B: Backend>(
-    Asked { work, cell, wanted, left }: &Asked,
+    Confirmations { work, cell, wanted, left }: &Confirmations,
     backend: &mut B,
     groups: &Groups,
     masks: &Masks,

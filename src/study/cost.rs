@@ -92,8 +92,9 @@ impl CostBound {
     pub fn new(study: &Study, network: &Network, site: Site) -> CostBound {
         let (trials, forward_flop, training_flop) = (u64::from(study.grid.trials), network.forward_flop(), network.training_flop());
         // Products of two 32-bit numbers: neither overflows.
-        let trial_steps = trials * u64::from(study.workload.max_steps);
-        let evaluations = trials * u64::from(study.workload.max_steps / study.workload.evaluate_every.max(1));
+        let budget = study.workload.budget();
+        let trial_steps = trials * u64::from(budget);
+        let evaluations = trials * u64::from(budget / study.workload.evaluate_every);
         let cell = |key: CellKey| CellBound {
             key,
             trial_steps,
@@ -105,7 +106,7 @@ impl CostBound {
         let sparse = sparsities.iter().filter(|sparsity| **sparsity > 0.0).count();
         let examples = first_of(study.pruning.examples, site.training_examples);
         let measured = study.smoothness.map_or(0.0, |settings| {
-            let measurements = u64::from(study.workload.max_steps / settings.every) + u64::from(settings.start);
+            let measurements = u64::from(budget / settings.every) + u64::from(settings.start);
             // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
             let points = u64::from(settings.points) - u64::from(!settings.whole_step);
             let is_measured = |trial: &u32| u64::from(*trial) < first_of(settings.trials, u64::MAX);
@@ -250,7 +251,7 @@ impl fmt::Display for CostBound {
             some(self.cells.len(), "cell"),
             some(study.grid.trials as usize, "trial"),
             numbers(&study.trials()),
-            count(workload.max_steps),
+            count(workload.budget()),
             count(workload.evaluate_every),
         )?;
         writeln!(

@@ -34,7 +34,7 @@ pub struct Processors {
     pub threads: usize,
     /// Whether the device trains in the host's memory, as the CPU does.
     pub on_host: bool,
-    /// When its ranks share a batch.
+    /// The batch sizes from which on the device's ranks share a batch.
     pub sharing: Sharing,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::begin::{RunFiles, begin_from, no_cells, open};
 use super::check::check;
-use super::confirm::{Asked, confirm};
+use super::confirm::{Confirmations, confirm};
 use super::driver::{Driver, Forecasting};
 use super::files::{Beginning, Restored};
 use super::measured::spent;
@@ -16,7 +16,7 @@ use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
 use crate::data::{Dataset, Facts};
-use crate::journal::Record;
+use crate::journal::{Checkpoint, Partial, Record};
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::{shell_path, some};
@@ -63,11 +63,11 @@ pub fn run(
 }
 
 /// Opens the files and measures.
-fn go_on(
+fn go_on<D: Device>(
     configuration: &Configuration,
     dataset: &Dataset,
     place: &Place,
-    device: &impl Device,
+    device: &D,
     files: &mut RunFiles,
     observer: &mut dyn Observer,
 ) -> Result<RunEnd> {
@@ -81,8 +81,6 @@ fn go_on(
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let Restored { contents: journal, left } = open(configuration, dataset, &network, place, files, observer)?;
-    let searches = !matches!(files.beginning, Beginning::Confirmed(_));
-    let (output, files) = (files.output, &mut files.files);
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),
         false => settings::recorded(&configuration.name, &journal.header.configuration, &[])?.study,
@@ -91,13 +89,11 @@ fn go_on(
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);
     let drawn = whole.trials().zip(study.search.draw(trials));
     let runs: Vec<Run> = drawn.map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
-    let of_search: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
     scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
     // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
-    let known: Vec<(CellKey, Vec<Confirmation>)> = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
-    let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
-    let mut masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
+    let known = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
+    let masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
     let mut results = no_cells(configuration, dataset, place, scorer.describe(), threshold, network.parameters());
     let environment = &mut results.environment;
     results.configuration = journal.header.configuration;
@@ -109,12 +105,12 @@ fn go_on(
     results.cells = journal.finished;
     keep_wanted(&mut results.cells, &whole);
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
-    let mut driver = Driver {
+    let driver = Driver {
         study,
         whole: &whole,
         world,
         surroundings,
-        files,
+        files: &mut files.files,
         observer,
         confirming: None,
         unpublished: 0,
@@ -127,58 +123,131 @@ fn go_on(
     };
 
     let sharing = device.sharing(&network);
-    let (lanes, problem) = lanes(
-        &Study { grid: Grid { trials, ..study.grid.clone() }, confirm: whole.confirm.clone(), ..study.clone() },
-        &scorer,
-        &dataset.facts(),
-        &network,
-        (place, sharing),
-    );
+    let of_all = Study { grid: Grid { trials, ..study.grid.clone() }, confirm: whole.confirm.clone(), ..study.clone() };
+    let (lanes, problem) = lanes(&of_all, &scorer, &dataset.facts(), &network, (place, sharing));
+    let searches = !matches!(files.beginning, Beginning::Confirmed(_));
+    let asked = Asked { study, whole: &whole, dataset, place, device, network: &network, sharing, threshold, lanes, runs, searches };
     let keys = cells(&study.grid);
-    driver.observer.event(&Event::Study {
-        name: &configuration.name,
-        device: &results.environment.device,
-        ranks: world.size(),
-        cells: keys.len(),
-        done: keys.iter().filter(|&&key| is_searched(&results.cells, key, trials)).count(),
-        trials,
-        threshold,
-        validation_examples: dataset.validation.len(),
-    });
-    let unreached = |key: &CellKey| results.cells.iter().any(|cell| cell.key == *key && cell.steps_to_result().is_none());
-    let unsearched = |key: &CellKey| !is_searched(&results.cells, *key, trials);
-    // Why a command that confirms alone leaves some cells out.
-    let left_out = |words: String, is_one: &dyn Fn(&CellKey) -> bool| {
-        let found: Vec<String> = keys.iter().filter(|&key| is_one(key)).map(CellKey::to_string).collect();
-        (!searches && !found.is_empty()).then(|| format!("{words}: {}", found.join("; ")))
-    };
-    let nothing = left_out("no trial reached the goal, so that there is no point to confirm".to_owned(), &unreached);
-    let command = format!("dps-train {}", shell_path(output));
-    let lacking = left_out(format!("trials are still to come, which {command} measures, so that there is nothing to confirm"), &unsearched);
-    problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note(line)));
-    driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
-    driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
-    driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
-    results.complete = all_finished(&results.cells, &whole);
-    driver.publish(&results)?;
-    // The cell that was left first: there is one checkpoint, and another cell's would take its place.
-    let left_first = left.as_ref().map(|left| left.key);
-    let mut order: Vec<(usize, CellKey)> = keys.iter().copied().enumerate().collect();
-    order.sort_by_key(|(_, key)| Some(*key) != left_first);
-    // A cell is confirmed once its trials are measured; where its neighbours' points are confirmed too, once all cells' are.
-    let rounds = if whole.confirm.as_ref().is_some_and(|confirm| confirm.neighbours) { &[false, true][..] } else { &[true] };
-    for (confirms, (index, key)) in rounds.iter().flat_map(|&confirms| order.iter().map(move |&cell| (confirms, cell))) {
-        let is_measured = is_searched(&results.cells, key, trials);
-        if is_finished(&results.cells, key, &whole) || !searches && !is_measured || !confirms && is_measured {
-            continue;
+    Measurement { asked: &asked, keys, scorer, masks, known, partial: journal.partial, left, results, driver }.run(
+        configuration,
+        problem,
+        files.output,
+    )
+}
+
+/// A run's study, and all that its cells are measured with.
+struct Asked<'a, D> {
+    /// `study` is what this run asks for; `whole` joins `study` with the cells, trials and confirmations that earlier runs asked for.
+    study: &'a Study,
+    whole: &'a Study,
+    dataset: &'a Dataset,
+    place: &'a Place<'a>,
+    device: &'a D,
+    network: &'a Arc<Network>,
+    sharing: Sharing,
+    threshold: u32,
+    /// Trainings at once.
+    lanes: usize,
+    /// Trials of each cell.
+    runs: Vec<Run>,
+    /// Whether trials are trained too, or confirmations alone.
+    searches: bool,
+}
+
+/// Whether a run goes on after a cell, or a signal has stopped it.
+#[derive(PartialEq)]
+enum Then {
+    GoesOn,
+    Stops,
+}
+
+/// A run over the cells of a study.
+struct Measurement<'a, D, B> {
+    asked: &'a Asked<'a, D>,
+    /// Cells of the run.
+    keys: Vec<CellKey>,
+    /// Scores the connections of networks that are pruned.
+    scorer: B,
+    masks: Masks<'a>,
+    /// Confirmations that earlier runs trained.
+    known: Vec<(CellKey, Vec<Confirmation>)>,
+    /// Cells of which earlier runs measured some trials.
+    partial: Vec<Partial>,
+    /// Where an earlier run left a cell.
+    left: Option<Checkpoint>,
+    results: Results,
+    driver: Driver<'a>,
+}
+
+impl<D: Device, B: Backend> Measurement<'_, D, B> {
+    /// Measures the cells, and confirms them. `problem` is a sentence on lanes that need more memory than there is.
+    fn run(mut self, configuration: &Configuration, problem: Option<String>, output: &Path) -> Result<RunEnd> {
+        let Asked { whole, searches, .. } = *self.asked;
+        self.announce(configuration, problem, output);
+        self.results.complete = all_finished(&self.results.cells, whole);
+        self.driver.publish(&self.results)?;
+        // The cell that was left first: there is one checkpoint, and another cell's would take its place.
+        let left_first = self.left.as_ref().map(|left| left.key);
+        let mut order: Vec<(usize, CellKey)> = self.keys.iter().copied().enumerate().collect();
+        order.sort_by_key(|(_, key)| Some(*key) != left_first);
+        // A cell is confirmed once its trials are measured; where its neighbours' points are confirmed too, once all cells' are.
+        let rounds = if whole.confirm.as_ref().is_some_and(|confirm| confirm.neighbours) { &[false, true][..] } else { &[true] };
+        for (confirms, (index, key)) in rounds.iter().flat_map(|&confirms| order.iter().map(move |&cell| (confirms, cell))) {
+            let is_measured = is_searched(&self.results.cells, key, whole.grid.trials);
+            if is_finished(&self.results.cells, key, whole) || !searches && !is_measured || !confirms && is_measured {
+                continue;
+            }
+            if self.cell(index, key, is_measured, confirms)? == Then::Stops {
+                self.driver.ends(&self.results)?;
+                return Ok(RunEnd::Stopped);
+            }
         }
+        self.driver.ends(&self.results)?;
+        Ok(RunEnd::Finished(Box::new(self.results)))
+    }
+
+    /// Tells the observer what the run is about to do.
+    fn announce(&mut self, configuration: &Configuration, problem: Option<String>, output: &Path) {
+        let Self { asked, results, driver, keys, .. } = self;
+        let (trials, place) = (asked.whole.grid.trials, asked.place);
+        driver.observer.event(&Event::Study {
+            name: &configuration.name,
+            device: &results.environment.device,
+            ranks: place.world.size(),
+            cells: keys.len(),
+            done: keys.iter().filter(|&&key| is_searched(&results.cells, key, trials)).count(),
+            trials,
+            threshold: asked.threshold,
+            validation_examples: asked.dataset.validation.len(),
+        });
+        let unreached = |key: &CellKey| results.cells.iter().any(|cell| cell.key == *key && cell.steps_to_result().is_none());
+        let unsearched = |key: &CellKey| !is_searched(&results.cells, *key, trials);
+        // Why a command that confirms alone leaves some cells out.
+        let left_out = |words: String, is_one: &dyn Fn(&CellKey) -> bool| {
+            let found: Vec<String> = keys.iter().filter(|&key| is_one(key)).map(CellKey::to_string).collect();
+            (!asked.searches && !found.is_empty()).then(|| format!("{words}: {}", found.join("; ")))
+        };
+        let nothing = left_out("no trial reached the goal, so that there is no point to confirm".to_owned(), &unreached);
+        let command = format!("dps-train {}", shell_path(output));
+        let lacking =
+            left_out(format!("trials are still to come, which {command} measures, so that there is nothing to confirm"), &unsearched);
+        problem.iter().chain(&nothing).chain(&lacking).for_each(|line| driver.observer.event(&Event::Note(line)));
+        driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
+        driver.detail(|| format!("data: SHA-256 {}, MPI: {}", asked.dataset.digest, place.mpi_library));
+        driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(asked.lanes, "trial")));
+    }
+
+    /// Trains the trials of a cell unless it is measured, and its confirmations.
+    fn cell(&mut self, index: usize, key: CellKey, is_measured: bool, confirms: bool) -> Result<Then> {
+        let Asked { study, dataset, place, device, network, sharing, threshold, lanes, ref runs, .. } = *self.asked;
+        let (world, surroundings) = (place.world, place.surroundings);
         let size = sharing.ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
-        let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
+        let mut backend = together(world, device.backend(network, dataset, groups.local()))?;
         let work = CellWork {
             workload: &study.workload,
             key,
-            trials: &runs,
+            trials: runs,
             first: study.search.first_trial as usize,
             threshold,
             race: study.execution.race,
@@ -191,64 +260,75 @@ fn go_on(
             now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
-        if !is_measured {
-            if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
-                return driver.ends(&results).map(|()| RunEnd::Stopped);
-            }
-            let begun = begin_from(key, &results, &journal.partial, left.as_ref());
-            driver.journaled = begun.journaled;
-            driver.begins(key, begun.state.seconds, &results.cells, &keys);
-            driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
-            driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
-            if begun.state.step > 0 || !begun.state.ended.is_empty() {
-                let (step, ended) = (begun.state.step, begun.state.ended.len());
-                driver.observer.event(&Event::Resumed { key, step, ended, trials });
-            }
-            if begun.is_new_extension {
-                driver.keep(|files| files.record(Record::Extension { key }))?;
-            }
-            let work = CellWork { extended: begun.extended, ..work };
-            let Some(mut cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
-                return driver.ends(&results).map(|()| RunEnd::Stopped);
-            };
-            cell.confirmations = known(key).to_vec();
-            results.cells.retain(|known| known.key != key);
-            results.cells.push(cell);
-            keep_wanted(&mut results.cells, &whole);
-            driver.finished(&results.cells, &keys)?;
-            driver.grown(&mut results)?;
+        if !is_measured && self.search(index, &work, size, &groups, &mut backend)? == Then::Stops {
+            return Ok(Then::Stops);
         }
-        if !confirms {
-            continue;
+        if confirms { self.confirm(&work, &groups, &mut backend) } else { Ok(Then::GoesOn) }
+    }
+
+    /// Trains the trials of a cell, each batch by `size` ranks.
+    fn search(&mut self, index: usize, work: &CellWork, size: usize, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<Then> {
+        let Asked { whole, dataset, ref runs, .. } = *self.asked;
+        let Self { keys, scorer, masks, results, driver, .. } = self;
+        let (key, trials) = (work.key, whole.grid.trials);
+        let seeds: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
+        if !driver.masks(masks, scorer, &seeds, key.sparsity, dataset.training.len())? {
+            return Ok(Then::Stops);
         }
-        let mut left = left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
+        let begun = begin_from(key, results, &self.partial, self.left.as_ref());
+        driver.journaled = begun.journaled;
+        driver.begins(key, begun.state.seconds, &results.cells, keys);
+        driver.observer.event(&Event::CellStarted { key, index, max_steps: work.workload.budget(), ranks_a_batch: size });
+        driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
+        if begun.state.step > 0 || !begun.state.ended.is_empty() {
+            let (step, ended) = (begun.state.step, begun.state.ended.len());
+            driver.observer.event(&Event::Resumed { key, step, ended, trials });
+        }
+        if begun.is_new_extension {
+            driver.keep(|files| files.record(Record::Extension { key }))?;
+        }
+        let work = CellWork { extended: begun.extended, ..*work };
+        let Some(mut cell) = measure(&work, backend, groups, masks, begun.state, driver)? else { return Ok(Then::Stops) };
+        let known = self.known.iter().find(|(known, _)| *known == key);
+        cell.confirmations = known.map_or(Vec::new(), |(_, confirmations)| confirmations.clone());
+        results.cells.retain(|known| known.key != key);
+        results.cells.push(cell);
+        keep_wanted(&mut results.cells, whole);
+        driver.finished(&results.cells, keys)?;
+        driver.grown(results)?;
+        Ok(Then::GoesOn)
+    }
+
+    /// Trains the confirmations of a cell whose trials are measured.
+    fn confirm(&mut self, work: &CellWork, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<Then> {
+        let Asked { whole, dataset, .. } = *self.asked;
+        let Self { keys, scorer, masks, results, driver, .. } = self;
+        let key = work.key;
+        let mut left = self.left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
-        while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &results.cells, &whole)) {
-            let Some(wanted) = Wanted::of(&results.cells[place], &results.cells, &whole) else { break };
+        while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &results.cells, whole)) {
+            let Some(wanted) = Wanted::of(&results.cells[place], &results.cells, whole) else { break };
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
-            if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
-                return driver.ends(&results).map(|()| RunEnd::Stopped);
+            if !driver.masks(masks, scorer, &seeds, key.sparsity, dataset.training.len())? {
+                return Ok(Then::Stops);
             }
             let left = left.take();
             let before = spent(&results.cells[place], left.map_or(0.0, |left| left.state.seconds));
-            driver.begins(key, before, &results.cells, &keys);
-            let asked = Asked { work: &work, cell: &results.cells[place], wanted: &wanted, left };
-            let Some(confirmations) = confirm(&asked, &mut backend, &groups, &masks, &mut driver)? else {
-                return driver.ends(&results).map(|()| RunEnd::Stopped);
-            };
+            driver.begins(key, before, &results.cells, keys);
+            let confirmation = Confirmations { work, cell: &results.cells[place], wanted: &wanted, left };
+            let Some(confirmations) = confirm(&confirmation, backend, groups, masks, driver)? else { return Ok(Then::Stops) };
             let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
             results.cells[place].confirmations = confirmations;
-            driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
-            driver.grown(&mut results)?;
+            driver.confirmed(&results.cells[place], &results.cells, keys, &wanted);
+            driver.grown(results)?;
             // The limit may lie beyond the steps that 32 bits can count: trainings that never reach the limit would be asked for again without end.
             if !is_new {
                 break;
             }
         }
+        Ok(Then::GoesOn)
     }
-    driver.ends(&results)?;
-    Ok(RunEnd::Finished(Box::new(results)))
 }
 
 /// Lanes at once, in all groups together: what the configuration says, or as many as the memory of hosts and devices has room for on the rank that

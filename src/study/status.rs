@@ -233,7 +233,7 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
         key,
         step: checkpoint.map(|found| found.state.step),
         seconds: checkpoint.map(|found| found.state.seconds),
-        max_steps: study.workload.max_steps,
+        max_steps: study.workload.budget(),
         ended: checkpoint.map_or(0, |found| found.state.ended.len()).max(journaled),
         trials: study.grid.trials,
     }

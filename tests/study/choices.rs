@@ -1,6 +1,6 @@
 //! Keys for what the paper and its authors' public code do differently, or leave open (docs/choices.md), seen in the records of the program.
 
-use crate::support::study::{Study, train};
+use crate::support::study::{Study, fail, train};
 use dps::records::{Cell, Status, Trial};
 use dps::results::{self, Results};
 
@@ -85,4 +85,26 @@ fn the_goal_is_compared_in_integers_or_as_the_public_code_does() {
     // 54/60 in 32-bit floats is a little below 0.9.
     assert_eq!(threshold("workload.goal_comparison=integers"), 6);
     assert_eq!(threshold("workload.goal_comparison=float32"), 5);
+}
+
+/// Steps beyond the last evaluation are not taken, and nobody is told that they were.
+#[test]
+fn the_budget_ends_at_the_last_evaluation() {
+    let study = Study::new(&[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("sparsities = [0, 0.9]", "sparsities = [0]")]);
+    let never = ["workload.goal_error=1e-6", "search.learning_rate=0.001", "workload.evaluate_every=7"];
+    let [between, at] = [20, 14].map(|steps| run(&study, &[&never[..], &[&format!("workload.max_steps={steps}")]].concat()));
+    assert_eq!([between.workload.max_steps, at.workload.max_steps], [14; 2]);
+    assert!(between.trials().all(|trial| trial.steps_run == 14 && trial.status == Status::Incomplete), "{between:?}");
+    assert_eq!(timeless(&between), timeless(&at));
+}
+
+/// Biases that no sparsity removes are no reason to train a network without weights.
+#[test]
+fn a_sparsity_that_keeps_no_weight_is_refused() {
+    let study = Study::new(&[]);
+    for biases in ["prunable", "exempt"] {
+        let options = ["--set", "grid.sparsities=[0.9999999]", "--set", &format!("pruning.biases={biases}")];
+        let said = fail(&mut study.measuring(train(), "x.h5", &options), 2);
+        assert!(said.contains("found 0.9999999, which keeps none; lower it"), "{biases}: {said}");
+    }
 }

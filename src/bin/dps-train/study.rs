@@ -290,6 +290,14 @@ fn notes(study: &settings::Study, dataset: &Dataset, share: usize) -> Vec<String
             classes.join(", ")
         ));
     }
+    if let Some(smoothness) =
+        study.smoothness.as_ref().filter(|smoothness| smoothness.trials > 0 && smoothness.trials <= study.search.first_trial)
+    {
+        notes.push(format!(
+            "smoothness.trials = {} measures trials below that number, and the first one here is {}: no loss surface is measured",
+            smoothness.trials, study.search.first_trial
+        ));
+    }
     let threads = study.execution.threads;
     if threads as usize > share {
         notes.push(format!(
