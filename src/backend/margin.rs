@@ -14,7 +14,7 @@ pub(super) fn margin(logits: &[f32], label: usize) -> f32 {
     if right { distance } else { -distance }
 }
 
-/// Words that a block of margins travels in, two a word.
+/// Words of 64 bits in which a block of margins travels between ranks: two margins a word.
 pub(super) const WORDS: usize = EVALUATION_BLOCK.div_ceil(2);
 
 /// Appends a block, or the shorter last one, as [`WORDS`] words.

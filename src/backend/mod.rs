@@ -39,7 +39,7 @@ pub trait Device {
     /// A back end for the ranks of `group`, all of which must call it.
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>>;
 
-    /// When it pays that ranks share a batch of `network`.
+    /// The batch sizes from which on ranks share a batch of `network`.
     fn sharing(&self, network: &Network) -> Sharing;
 }
 
@@ -53,8 +53,8 @@ pub trait Backend {
     fn describe(&self) -> String;
 
     /// From now on, where something takes long, `interrupt` is asked in the middle of it; once it says yes on any rank of the group, the operation
-    /// ends on all of them with [`Error::Interrupted`], and lanes that were to be changed may have been. None asks nobody. All ranks must call it
-    /// alike.
+    /// ends on all of them with [`Error::Interrupted`], and lanes that were to be changed may have been. With `None` nobody is
+    /// asked. All ranks must call it alike.
     fn listen(&mut self, interrupt: Option<Interrupt>);
 
     /// Lanes for which the device of this rank has room in memory of its own; none where it takes the host's. Every rank of the world must ask.

@@ -105,7 +105,7 @@ fn shown_name(path: &Path, results: &[PathBuf]) -> String {
 fn live(arguments: &ReportArguments) -> dps::Result<Report> {
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Where it cannot be waited for, it ends the program at once, as signals do.
+        // A signal that cannot be waited for ends the program at once, as signals do.
         let _ = signal_hook::flag::register(signal, asked.clone());
     }
     let asked = || asked.load(Ordering::Relaxed);

@@ -159,7 +159,7 @@ struct Entry {
     trials: BTreeMap<u32, Trial>,
     /// Trials that an extension allows to be recorded anew.
     revisable: BTreeSet<u32>,
-    /// Where it was finished with fewer trials: the number of the best of them.
+    /// The number of the best trial of a cell that was finished with fewer trials.
     extended: Option<Option<u32>>,
     /// Where the cell is finished: its place among the finished cells.
     finished: Option<usize>,

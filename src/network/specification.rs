@@ -85,7 +85,7 @@ pub enum LayerSpec {
         /// Distribution of the initial weights.
         #[serde(skip_serializing_if = "Initialisation::is_usual")]
         initialisation: Initialisation,
-        /// Whether it has a bias.
+        /// Whether the layer has biases.
         #[serde(skip_serializing_if = "is_true")]
         bias: bool,
     },

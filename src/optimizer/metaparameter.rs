@@ -150,7 +150,7 @@ impl Metaparameter {
         Self::MEANINGS[self as usize].trim()
     }
 
-    /// Whether its values are whole numbers.
+    /// Whether the metaparameter's values are whole numbers.
     pub fn is_whole(self) -> bool {
         self.declaration().example.2 == Scale::Integer
     }

@@ -76,7 +76,8 @@ impl Confirmation {
         self.run.steps.filter(|&steps| steps <= limit).map_or(f64::INFINITY, f64::from)
     }
 
-    /// Where it reached the goal: after the last evaluation that missed it (0: there is none) and at or before the first that did not.
+    /// The steps between which the training reached the goal: after the last evaluation that missed the goal (0: there is none), and at the
+    /// first that met it at the latest.
     pub fn reached(&self) -> Option<(u32, u32)> {
         let steps = self.run.steps?;
         Some((steps.saturating_sub(self.training.evaluate_every), steps))

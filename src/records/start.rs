@@ -8,7 +8,8 @@ use crate::settings::each_once;
 /// One start of a study. It decides no result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Start {
-    /// When it was, in microseconds since 1970 in UTC; 0 where that is not known. It tells starts of one second apart where files are merged.
+    /// The time of the start, in microseconds since 1970 in UTC; 0 where the time is not known. The microseconds tell starts of one second apart
+    /// where files are merged.
     pub began: u64,
     /// Number of this start among the study's starts, from 0.
     pub number: u32,

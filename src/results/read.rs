@@ -184,7 +184,7 @@ fn trial(
     Ok(trial)
 }
 
-/// So many evaluations, taken off `curves`.
+/// The first `length` evaluations, taken off `curves`.
 fn evaluations<'c>(length: u32, curves: &mut &'c [CurveRow], workload: &WorkloadSummary) -> Found<&'c [CurveRow]> {
     let (curve, others) = curves
         .split_at_checked(length as usize)

@@ -16,7 +16,7 @@ pub struct Column {
     pub unit: &'static str,
     /// Meaning of the values.
     pub meaning: &'static str,
-    /// Whether it says where in the file other rows are, and so nothing of a training.
+    /// Whether the column says where in the file other rows are, and so nothing of a training.
     pub is_place: bool,
 }
 

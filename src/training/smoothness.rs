@@ -48,7 +48,7 @@ pub fn measure(
     sites: &[Site],
     conductor: &mut dyn Conductor,
 ) -> Result<Vec<Option<Measurement>>> {
-    // So many votes as the group needs that has most to measure, and one more: a pass may be interrupted after the last of a measurement.
+    // The group that has most to measure says how many votes are cast, and one more: a pass may be interrupted after the last vote of a measurement.
     let mut votes = Votes::new(groups.most_of_one(trials) * probe.votes() + 1, conductor);
     let mut measure = |trial: usize| match sites.iter().find(|site| site.trial == trial) {
         Some(Site { step, mask, weights, next, .. }) => {

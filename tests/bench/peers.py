@@ -16,6 +16,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
 import socket
 import statistics
 import subprocess
@@ -551,6 +552,25 @@ def cell(options, cores):
     return [{"k": reached, "seconds": wall, "public_code_rule": by_rule, "our_rule": ours, "training": training_rate, "evaluation": evaluation_rate}]
 
 
+def spent(cores):
+    """Seconds that all programs have kept the cores busy, that the host of a virtual machine gave to others, and that this program's own took."""
+    numbers = {}
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *ticks = line.split()
+        numbers[name] = [int(tick) / os.sysconf("SC_CLK_TCK") for tick in ticks]
+    # user, nice, system, idle, iowait, irq, softirq, steal
+    of_cores = [sum(column) for column in zip(*(numbers[f"cpu{core}"][:8] for core in cores))]
+    busy = sum(of_cores[:3]) + of_cores[5] + of_cores[6]
+    own = sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+    return busy, of_cores[7], own
+
+
+def others(before, after, seconds):
+    """Cores that other programs kept busy meanwhile, and cores that the host gave to others."""
+    busy, stolen, own = (end - start for start, end in zip(before, after))
+    return max(0, busy - own) / seconds, stolen / seconds
+
+
 def main():
     if sys.argv[1:2] == ["--serve"]:
         return serve(sys.argv[2:])
@@ -580,17 +600,19 @@ def main():
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{name} missing: it is not installed")
     print("Peers: " + ", ".join(versions) + f"; Python {platform.python_version()}; {len(cores)} core{'s' * (len(cores) > 1)}")
-    rows, failed = {}, []
+    rows, load, failed = {}, {}, []
     for name in options.parts:
-        start = time.perf_counter()
+        start, before = time.perf_counter(), spent(cores)
         try:
             rows[name] = parts[name](options, cores)
         except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
             failed.append(name)
             print(f"{name} failed: {error}", flush=True)
-        print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
+        seconds = time.perf_counter() - start
+        load[name] = dict(zip(["others", "host"], others(before, spent(cores), seconds)))
+        print(f"({name}: {seconds:.0f} s; other programs took {load[name]['others']:.2f} cores of {len(cores)}, the machine's host {load[name]['host']:.2f})", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"versions": versions, **rows}, indent=1))
+        options.json.write_text(json.dumps({"versions": versions, "load": load, **rows}, indent=1))
     return f"Failed: {', '.join(failed)}" if failed else None
 
 

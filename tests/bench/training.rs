@@ -3,6 +3,7 @@
 //! All cases of a table take turns, a slice of time each, so that whatever else the machine does hits all alike: rates are medians over the
 //! rounds, ratios medians over the rounds' ratios, with the range of the middle half of the rounds.
 
+use std::fs;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -125,7 +126,20 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
+/// Seconds of processors that all programs of this machine have taken, and that this one has. None where the system does not say.
+fn processor_seconds() -> Option<[f64; 2]> {
+    // Linux counts hundredths of a second, whatever the kernel's own clock is.
+    let seconds =
+        |fields: &[&str], counted: &[usize]| counted.iter().map(|&place| Some(fields.get(place)?.parse::<f64>().ok()? / 100.0)).sum();
+    let (machine, own) = (fs::read_to_string("/proc/stat").ok()?, fs::read_to_string("/proc/self/stat").ok()?);
+    // user, nice, system, idle, iowait, irq, softirq
+    let machine: Option<f64> = seconds(&machine.lines().next()?.split_whitespace().skip(1).collect::<Vec<_>>(), &[0, 1, 2, 5, 6]);
+    let own: Option<f64> = seconds(&own.rsplit_once(')')?.1.split_whitespace().collect::<Vec<_>>(), &[11, 12]);
+    Some([machine?, own?])
+}
+
 fn main() {
+    let (began, before) = (Instant::now(), processor_seconds());
     let mut arguments = Arguments::parse();
     if arguments.quick {
         (arguments.rounds, arguments.turn) = (3, 20);
@@ -176,6 +190,13 @@ fn main() {
                 }
             }
         }
+    }
+    if let (Some(before), Some(after), false) = (before, processor_seconds(), arguments.json) {
+        let [machine, own] = [0, 1].map(|place| after[place] - before[place]);
+        println!(
+            "Other programs kept {:.2} cores of this machine busy meanwhile.",
+            (machine - own).max(0.0) / began.elapsed().as_secs_f64()
+        );
     }
 }
 

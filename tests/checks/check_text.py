@@ -19,7 +19,7 @@ COMMENT.update({kind: r"\s*#" for kind in (".py", ".sh", ".bash", ".toml", "")})
 NAMED = ("src/", "tests/", "kernels/", "examples/")
 # The first words of a comment that name nothing.
 NOTHING = re.compile(
-    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What|How (?:it|its|they|their))\b(?!-)"
+    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What|So many|(?:How|Whether|When|Where) (?:it|its|they|their))\b(?!-)"
     r"|(?:This|These) (?:is|are|was|were|has|have|of|that)\b|(?:One|Ones|The others?) (?:is|are|of|that|which|in|for|with)\b"
 )
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

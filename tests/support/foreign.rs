@@ -18,7 +18,7 @@ pub fn network(kernel: u32) -> Arc<Network> {
     Arc::new(Network::listed(&layers, [8, 8, 1], 10).unwrap())
 }
 
-/// So many training examples for these networks, and 10 for validation and testing each.
+/// A data set for these networks of `training` training examples, and 10 for validation and testing each.
 pub fn dataset(training: usize) -> Dataset {
     let shape = ImageShape { height: 8, width: 8, channels: 1 };
     let examples = |count: usize| Examples {

@@ -11,7 +11,8 @@ pub(super) fn block<S: Simd>(channels: usize) -> usize {
     if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH }
 }
 
-/// The channels of a position that products read: the first `count` of `of`. The weights of the others are zero, so that no sum lacks anything.
+/// The channels of a position that products read: the first `count` of `of`. The weights of the other channels are zero: sums
+/// without these channels are whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Live {
     /// Channels that are read.

@@ -33,7 +33,7 @@ pub(super) fn at_mut<T>(buffer: &CudaSlice<T>, element: usize) -> MutPointer<'_,
 }
 
 impl<'a, T> MutPointer<'a, T> {
-    /// So many elements further.
+    /// The pointer moved on by a number of elements.
     pub fn offset(self, elements: usize) -> Self {
         let bytes = (elements * size_of::<T>()) as u64;
         MutPointer { address: self.address.checked_add(bytes).expect("an address of 64 bits"), ..self }
@@ -58,7 +58,7 @@ impl<'a> MutPointer<'a, i32> {
 }
 
 impl<T> ConstPointer<'_, T> {
-    /// So many elements further.
+    /// The pointer moved on by a number of elements.
     pub fn offset(self, elements: usize) -> Self {
         ConstPointer(self.0.offset(elements))
     }

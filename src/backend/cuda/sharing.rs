@@ -19,7 +19,7 @@ const THROUGH_HOST: f64 = 5e9;
 const IN_32_BITS: f64 = 35e12;
 const ON_TENSOR_CORES: f64 = 95e12;
 
-/// When it pays that GPUs share a batch of `network`. `through_host` says whether their gradients travel over MPI.
+/// The batch sizes from which on GPUs share a batch of `network`. `through_host` says whether their gradients travel over MPI.
 pub fn sharing(network: &Network, reduction: Reduction, on_tensor_cores: bool, through_host: bool) -> Sharing {
     let rate = if on_tensor_cores { ON_TENSOR_CORES } else { IN_32_BITS };
     let bandwidth = if through_host { THROUGH_HOST } else { LINKED };

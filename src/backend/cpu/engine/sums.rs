@@ -28,7 +28,8 @@ pub(super) struct JobSums {
 
 impl JobSums {
     /// Makes room for so many jobs of so many parts, each of `length` floats (see [`length`]). A rank without a part has one too, for totals
-    /// that come from other ranks. What stands there is of no use.
+    /// that come from other ranks. The floats are those of earlier
+    /// jobs until they are written.
     pub(super) fn shape(&mut self, jobs: usize, parts: usize, length: usize) {
         (self.jobs, self.parts, self.length) = (jobs, parts.max(1), length);
         self.floats.grow(jobs * self.parts * length);

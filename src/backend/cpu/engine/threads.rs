@@ -21,7 +21,7 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    /// So many threads, at least one, for a network.
+    /// The given number of threads, at least one, for a network.
     pub(super) fn new(context: Context<'a>, threads: usize) -> Threads<'a> {
         let seat = || Seat {
             worker: Worker::new(&context.physical, context.unit, context.convolutions, Leaves::LONGEST),

@@ -5,7 +5,7 @@ use crate::backend::cpu::floats::Floats;
 /// A value and its derivative along the vector.
 pub(super) type Pair<T> = [T; 2];
 
-/// Where they are in a [`Pair`].
+/// Places of the value and of the derivative in a [`Pair`].
 pub(super) const VALUE: usize = 0;
 pub(super) const TANGENT: usize = 1;
 

@@ -133,7 +133,8 @@ impl Tangents {
                     }
                 }
                 Layer::Dense(layer) => tangents.dense = pair(layer.inputs * PASS),
-                _ => {}
+                // `fits` refuses the first and the last of these.
+                Layer::Pool(_) | Layer::GlobalMean(_) | Layer::GroupNorm(_) => {}
             }
             tangents.gradients.push(pair(sums * PASS));
             tangents.choices.push(vec![DEAD; chosen * PASS]);

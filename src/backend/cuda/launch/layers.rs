@@ -115,7 +115,7 @@ fn data_gradient_kernel(c: &ConvolutionShape, images: i32) -> (&'static str, Til
 /// The kernels of a convolution, or of a fully connected layer as one.
 pub struct LayerKernels {
     pub shape: ConvolutionShape,
-    /// Whether they compute tiles of sums; else they are those of `kernels/plain.cu`.
+    /// Whether the kernels compute tiles of sums; else they are the kernels of `kernels/plain.cu`.
     pub tiles: bool,
 }
 

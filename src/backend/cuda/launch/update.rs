@@ -59,7 +59,7 @@ impl Parts {
         parts
     }
 
-    /// So many leaves, one after the other.
+    /// The parts of `count` leaves, one after the other.
     pub fn leaves(count: usize) -> Parts {
         Parts::new((0..count).map(|place| (0, place)))
     }

@@ -31,7 +31,7 @@ pub(in crate::backend::cuda) struct InputGradient<'a> {
 struct Chunk {
     lanes: Range<usize>,
     images: Range<usize>,
-    /// Whether their filter gradient is added to that of the images before them in the same leaf.
+    /// Whether the filter gradient of the images is added to that of the images before them in the same leaf.
     add: bool,
 }
 
