@@ -83,6 +83,14 @@ static int refuse(int result, const std::string& why) {
     return result;
 }
 
+// Whether CUDA_EMU_NCCL_REFUSES, `RANK:CALLS`, has this call fail: on that rank alone, and after so many that did not.
+static bool refused(int rank) {
+    static const char* setting = getenv("CUDA_EMU_NCCL_REFUSES");
+    static std::atomic<int> calls;
+    int which, good;
+    return setting && sscanf(setting, "%d:%d", &which, &good) == 2 && rank == which && calls++ >= good;
+}
+
 static size_t size_of(int type) {
     static const size_t sizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8};
     return type >= 0 && type < 9 ? sizes[type] : 0;
@@ -275,6 +283,7 @@ static int start(const Job& job) {
     if (!job.comm) return refuse(kInvalidArgument, "no communicator");
     if (job.comm->aborted) return refuse(kInvalidUsage, "the communicator is aborted");
     if (job.comm->shared->error) return refuse(job.comm->shared->error, "the communicator has failed");
+    if (refused(job.comm->rank)) return refuse(kSystemError, "a collective fails on one rank, as CUDA_EMU_NCCL_REFUSES asks");
     if (!size_of(job.tag.type) || job.tag.type == 6)
         return refuse(kInvalidArgument, "data type " + std::to_string(job.tag.type) + " is not supported");
     if (job.tag.reduction < 0 || job.tag.reduction > 3)
@@ -341,6 +350,7 @@ EXPORT int ncclCommInitRank(Communicator** result, int size, Id id, int rank) {
     if (group_depth) return refuse(kInvalidUsage, "a communicator in a group is not supported");
     if (size < 1 || size > kMostRanks || rank < 0 || rank >= size)
         return refuse(kInvalidArgument, "rank " + std::to_string(rank) + " of " + std::to_string(size));
+    if (refused(rank)) return refuse(kSystemError, "one rank cannot join, as CUDA_EMU_NCCL_REFUSES asks");
     int file = shm_open(id.name, O_RDWR | O_CREAT, 0600);
     if (file < 0 || ftruncate(file, sizeof(Shared)))
         return refuse(kSystemError, std::string("shared memory ") + id.name + ": " + strerror(errno));

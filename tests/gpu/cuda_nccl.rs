@@ -1,16 +1,16 @@
 //! Our owner of an NCCL communicator, by several processes under mpirun through the CUDA double: it sums, and no rank waits for ever for
-//! one that does something else, or nothing. The ignored tests are the programs.
+//! one that does something else, or nothing, or fails alone. The ignored tests are the programs.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::double::{folder, itself, under};
-use crate::support::study::{around, launcher};
+use crate::support::study::{Study, around, fail, launcher, mpirun};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
-use dps::Error;
 use dps::backend::cuda::libraries::{Library, find};
 use dps::backend::cuda::nccl::Nccl;
 use dps::comm::MpiWorld;
+use dps::{Error, exit};
 
 const RANKS: usize = 3;
 
@@ -60,6 +60,23 @@ fn nccl_is_found_by_the_only_name_that_nvidias_package_has() {
 fn ranks_that_disagree_or_stay_away_end_in_words() {
     passes(&mut program("cuda_nccl::program_disagrees", ("fwd", "eager")));
     passes(&mut program("cuda_nccl::program_stays_away", ("fwd", "lazy")));
+}
+
+/// A rank on which NCCL fails, as it joins, in its first step or while it records the second one, says so and ends. The other rank, which could wait
+/// for half an hour, ends with it.
+#[test]
+fn a_rank_that_fails_alone_speaks_and_ends_the_others() {
+    let study = Study::with_data(300, 60, &[("batch_sizes = [2, 37]", "batch_sizes = [6]"), ("examples = 100", "examples = 40")]);
+    let options = ["--progress", "json", "--device", "cuda", "--set", "execution.data_parallel=2"];
+    for good_calls in 0..3 {
+        // This mpirun is killed after five minutes, with another exit code.
+        let mut command = study.measuring(mpirun(2), "alone.h5", &options);
+        under(&mut command, ("fwd", "eager")).envs([("CUDA_EMU_DEVICES", "2"), ("CUDA_EMU_NCCL_REFUSES", &format!("1:{good_calls}"))]);
+        let words = fail(command.arg("--fresh"), exit::COMMUNICATION.into());
+        let said = |line: &str| ["\"error\"", "rank 1", "ncclSystemError"].iter().all(|part| line.contains(part));
+        assert!(words.lines().any(said), "{good_calls}: {words}");
+        assert!(!words.contains("waited in vain"), "{good_calls}: {words}");
+    }
 }
 
 #[test]

@@ -156,7 +156,7 @@ impl Backend for CudaBackend<'_> {
         }
         if lanes.len() > 0 && !steps.is_empty() {
             let outcome = self.stepper.train(&self.model, &mut self.leaf_gradients, self.interrupt, lanes, steps, batch);
-            outcome.inspect_err(|error| self.stepper.clean_up(self.model.gpu(), lanes, error))?;
+            outcome.inspect_err(|error| self.stepper.clean_up(lanes, error))?;
         }
         Ok(lanes.known.iter().map(|lane| lane.progress).collect())
     }

@@ -16,7 +16,7 @@ use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResul
 use super::check::Doing;
 use super::libraries::{Library, Version, find};
 use super::pointer::{at, at_mut};
-use crate::comm::{Communicator, agree, together};
+use crate::comm::{Communicator, abandon, agree, together};
 use crate::{Error, Result};
 
 /// How long an abort may take: NCCL's own waits for other ranks may hang in it too.
@@ -69,7 +69,7 @@ impl Nccl {
     ///
     /// # Errors
     /// The error is the same on every rank: [`Error::Device`] where NCCL is missing or too old on one of them, [`Error::Communication`] where they
-    /// have different versions or NCCL does not get them together.
+    /// have different versions or NCCL does not get them together. A rank that cannot join hands its error to `comm::abandon` first.
     pub fn new(group: &dyn Communicator, deadline: Duration) -> Result<Nccl> {
         let version = together(group, find(Library::Nccl).map(|found| found.version))?;
         agree(group, "version of NCCL", &version.to_string())?;
@@ -118,7 +118,8 @@ impl Nccl {
                 ),
             }),
         };
-        let communicator = together(group, joined)?;
+        // The other ranks wait in NCCL for one that cannot join, and would hear of it by `together` only after their deadline.
+        let communicator = together(group, joined.inspect_err(abandon))?;
         Ok(Nccl { communicator: Cell::new(Some(communicator)), failed: Cell::new(false), rank, ranks: group.size(), deadline, version })
     }
 

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use cudarc::driver::CudaSlice;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
@@ -19,9 +18,6 @@ use super::partition::BatchPartition;
 use super::pointer::{at, at_mut};
 use crate::backend::{Interrupt, Progress, vote};
 use crate::{Error, Result, comm};
-
-/// How long a GPU may take to finish what was ended.
-const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// Steppers that were made.
 static STEPPERS: AtomicU64 = AtomicU64::new(0);
@@ -52,16 +48,14 @@ impl Stepper {
         Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
-    /// After an error of NCCL in [`Stepper::train`], aborts what NCCL has under way. If the GPU then does not finish within `LAST_WAIT`, hands the
-    /// error to `comm::abandon`, which ends dps's programs.
-    pub fn clean_up(&self, gpu: &Gpu, lanes: &mut CudaLanes, error: &Error) {
+    /// After an error of NCCL in [`Stepper::train`], aborts what NCCL has under way, and hands the error to `comm::abandon`, which ends dps's
+    /// programs: this rank may be the only one with the error, and then the others wait for it in their next collective. Nor need the GPU finish.
+    pub fn clean_up(&self, lanes: &mut CudaLanes, error: &Error) {
         let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
         // NCCL's abort waits for recorded steps that use its communicator.
         lanes.graph = None;
         exchange.abort();
-        if gpu.outcome_within(LAST_WAIT).is_none() {
-            comm::abandon(error);
-        }
+        comm::abandon(error);
     }
 
     /// Takes steps of batches of `size` examples.

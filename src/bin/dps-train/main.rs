@@ -11,7 +11,7 @@ mod replay;
 mod study;
 
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use common::leave;
@@ -19,11 +19,15 @@ use dps::arguments::{DataCommand, StudyArguments, Train};
 use dps::comm::{self, launcher};
 use dps::data::DatasetName;
 use dps::journal::Journal;
+use dps::progress::ProgressForm;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
 use dps::{Result, arguments, data, doctor, exit, init, settings, signals, streams};
 use signal_hook::consts::SIGINT;
+
+/// How a study's progress is shown, and so its errors; set before the study begins.
+static SHOWN: OnceLock<ProgressForm> = OnceLock::new();
 
 fn main() -> ExitCode {
     common::prepare("dps-train");
@@ -32,10 +36,7 @@ fn main() -> ExitCode {
     unsafe {
         dps::backend::cuda::nccl::leave_buffers_unregistered();
     }
-    comm::on_abandon(|error| {
-        err(&format!("dps-train: {error}"));
-        leave(error.exit_code())
-    });
+    comm::on_abandon(|error| leave(study::fail(true, SHOWN.get().copied().unwrap_or_default(), error)));
     streams::exit_code(run())
 }
 
@@ -46,7 +47,7 @@ fn run() -> u8 {
         Ok(Train::Study(arguments)) => measured(&arguments),
         Ok(Train::Confirm(asked)) => measured(&asked.study()),
         Ok(Train::Pilot(asked)) => {
-            be_ready();
+            be_ready(asked.shown.form());
             study::start(asked.shown.form(), |world, mpi| pilot::pilot(&asked, world, &mpi))
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
@@ -96,7 +97,7 @@ fn run() -> u8 {
 
 /// Measures a study, or plans it; the exit code.
 fn measured(arguments: &StudyArguments) -> u8 {
-    be_ready();
+    be_ready(arguments.shown.form());
     study::start(arguments.shown.form(), |world, mpi| study::train(arguments, world, mpi))
 }
 
@@ -105,8 +106,10 @@ fn print(text: Result<String>) -> u8 {
     finish(text.map(|text| out(&text)))
 }
 
-/// Listens for signals before all else: one that comes while data are read should stop a study as gently as any other.
-fn be_ready() {
+/// Prepares for a study whose progress is shown so. Listens for signals before all else: one that comes while data are read should stop a study as
+/// gently as any other.
+fn be_ready(progress: ProgressForm) {
+    let _ = SHOWN.set(progress);
     if let Err(cause) = listen(launcher::is_certain()) {
         err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
     }

@@ -159,7 +159,7 @@ pub fn measure(
             }
             exit::STOPPED
         }
-        // Every rank has this error, and all end MPI as usual.
+        // Every rank has this error, and all end MPI as usual. A failure of NCCL, which one rank may have alone, has ended the program before.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
             fail(speaks, arguments.shown.form(), &error)
         }
