@@ -294,10 +294,13 @@ static int start(const Job& job) {
     if (job.receives() && !emuInside((unsigned long long)job.receive, job.receive_bytes())) {
         return refuse(kInvalidArgument, "the receive buffer is not all in one allocation");
     }
-    // NCCL would then register memory of a pool, as all of the product's is: the effect of that is not known.
-    const char* registers = getenv("NCCL_GRAPH_REGISTER");
-    if (emuCapturing(job.stream) && !(registers && !strcmp(registers, "0")))
-        return refuse(kInvalidUsage, "a recorded collective would register memory of a pool (NCCL_GRAPH_REGISTER is not 0)");
+    // NCCL would then register memory of a pool, as all of the product's is: the effect of that is not known. And it might connect the ranks, for
+    // which each waits for the others.
+    for (const char* name : {"NCCL_GRAPH_REGISTER", "NCCL_RUNTIME_CONNECT"}) {
+        const char* value = getenv(name);
+        if (emuCapturing(job.stream) && !(value && !strcmp(value, "0")))
+            return refuse(kInvalidUsage, std::string("a recorded collective would register memory or connect ranks (") + name + " is not 0)");
+    }
     if (group_depth == 0) return enqueue(job);
     grouped.push_back(job);
     return kSuccess;

@@ -25,16 +25,22 @@ const ABORT: Duration = Duration::from_secs(10);
 /// How long a stream is asked without a pause; what a step takes at small batches.
 const SPIN: Duration = Duration::from_millis(2);
 
-/// Keeps NCCL from registering the buffers of recorded steps, unless the environment says otherwise. They come from the driver's memory pool, and
-/// NCCL asks for memory of its own allocator, or of one with the same properties (NCCL's user guide, "User Buffer Registration").
+/// Settings of NCCL that recorded steps need to be 0.
+///
+/// - `NCCL_GRAPH_REGISTER`: with 1 NCCL registers the buffers of recorded steps. They come from the driver's memory pool, and NCCL asks for memory of
+///   its own allocator, or of one with the same properties (NCCL's user guide, "User Buffer Registration").
+/// - `NCCL_RUNTIME_CONNECT`: with 1, the default from NCCL 2.22 on, ranks may connect in the first collective by an algorithm, not as they join. They
+///   then wait for each other without a deadline, and perhaps while a step is recorded.
+const SETTINGS: [&str; 2] = ["NCCL_GRAPH_REGISTER", "NCCL_RUNTIME_CONNECT"];
+
+/// Sets [`SETTINGS`] to 0, but for those that the environment has.
 ///
 /// # Safety
 /// No other thread may run: it might read the environment.
-pub unsafe fn leave_buffers_unregistered() {
-    const SETTING: &str = "NCCL_GRAPH_REGISTER";
-    if std::env::var_os(SETTING).is_none() {
+pub unsafe fn prepare_environment() {
+    for setting in SETTINGS.into_iter().filter(|setting| std::env::var_os(setting).is_none()) {
         // SAFETY: the caller promises that no other thread runs.
-        unsafe { std::env::set_var(SETTING, "0") };
+        unsafe { std::env::set_var(setting, "0") };
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) struct Stepper {
     pub clock: CudaSlice<u32>,
     /// How gradients travel between the ranks of a group, made at the first step; none in a group of one rank.
     exchange: Option<Exchange>,
-    /// Whether a step was taken: kernels are loaded and NCCL's connections made by then, which must not happen while a step is recorded.
+    /// Whether a step was taken: kernels are loaded by then, which must not happen while a step is recorded. NCCL's connections are made as its ranks
+    /// join (`nccl::prepare_environment`).
     warm: bool,
 }
 

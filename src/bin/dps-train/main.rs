@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     // SAFETY: no other thread has started.
     #[cfg(feature = "cuda")]
     unsafe {
-        dps::backend::cuda::nccl::leave_buffers_unregistered();
+        dps::backend::cuda::nccl::prepare_environment();
     }
     comm::on_abandon(|error| leave(study::fail(true, SHOWN.get().copied().unwrap_or_default(), error)));
     streams::exit_code(run())
