@@ -81,6 +81,10 @@ impl Stepper {
         let exchanged = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &partition, ranks))?;
         let batch = Batch { model, leaf_gradients, partition, size };
         for first in steps.clone().step_by(STEPS_AT_ONCE) {
+            if first > steps.start {
+                // A copy from memory that is not pinned may wait for the stream (CUDA's "API synchronization behavior"), without the deadline.
+                self.wait(gpu)?;
+            }
             let steps = first..steps.end.min(first.saturating_add(STEPS_AT_ONCE as u32));
             lanes.prepare(gpu, steps.clone())?;
             gpu.stream.memcpy_htod(&[first, first, first], &mut self.clock).doing("take the step's number")?;
@@ -180,13 +184,15 @@ impl Stepper {
         Ok(())
     }
 
+    /// Waits until the steps are done.
+    fn wait(&self, gpu: &Gpu) -> Result<()> {
+        self.exchange.as_ref().map_or_else(|| gpu.wait(), |exchange| exchange.wait(gpu))
+    }
+
     /// Loss and end of every lane, from the device.
     fn read_back(&self, gpu: &Gpu, lanes: &mut CudaLanes) -> Result<()> {
         gpu.stream.memcpy_dtoh(&lanes.report, &mut lanes.pinned).doing("give the losses")?;
-        match &self.exchange {
-            Some(exchange) => exchange.wait(gpu)?,
-            None => gpu.wait()?,
-        }
+        self.wait(gpu)?;
         let report = lanes.pinned.as_slice().doing("give the losses")?;
         let (losses, broken) = report.split_at(lanes.known.len());
         for ((lane, &loss), &broken) in lanes.known.iter_mut().zip(losses).zip(broken) {
