@@ -154,6 +154,9 @@ fn gpus(lines: &mut Vec<(String, String)>) -> usize {
     if find(Library::Driver).is_err() {
         return 0;
     }
+    if let Some(value) = std::env::var_os("CUDA_VISIBLE_DEVICES") {
+        lines.push(("visible GPUs".into(), format!("those of CUDA_VISIBLE_DEVICES={value:?}")));
+    }
     match list() {
         Err(error) => {
             lines.push(("GPU".into(), problem(error)));

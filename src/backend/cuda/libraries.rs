@@ -1,8 +1,9 @@
 //! NVIDIA's libraries: where they are on this machine, which versions, and what to do about one that is missing or does not fit.
 //!
 //! cudarc opens a library when it is first needed, by a fixed list of names, and panics where none of them works. So everything here comes
-//! first. It also looks where cudarc does not: the names of CUDA 13 and of NCCL (`libnccl.so.2`), toolkits beside the loader's path,
-//! and the folders of NVIDIA's Python packages. What it finds there is put under the name that cudarc tries first, by `alias`.
+//! first. It also looks where cudarc does not: the names of CUDA 13 and of NCCL (`libnccl.so.2`), toolkits beside the loader's path, the folders of
+//! NVIDIA's Python packages, and those where containers have the driver. What it finds there is put under the name that cudarc tries first, by
+//! `alias`.
 
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::fmt;
@@ -234,6 +235,11 @@ impl Drop for Handle {
     }
 }
 
+/// Folders of libcuda where the loader need not look: of Kubernetes, WSL, NixOS and Apptainer. The last one is a toolkit's, which is for an older
+/// driver in the kernel and does not fit every one.
+const DRIVER_FOLDERS: [&str; 5] =
+    ["/usr/local/nvidia/lib64", "/usr/lib/wsl/lib", "/run/opengl-driver/lib", "/.singularity.d/libs", "/usr/local/cuda/compat"];
+
 fn search(library: Library) -> std::result::Result<Found, String> {
     let driver = match library {
         Library::Driver | Library::Nccl => None,
@@ -290,11 +296,15 @@ fn companions(library: &Path) {
     }
 }
 
-/// Files of the library in the folders of toolkits and of NVIDIA's Python packages, newest names first.
+/// Files of the library in the folders where containers have the driver, or else of toolkits and of NVIDIA's Python packages, newest names first.
 fn places(library: Library) -> Vec<String> {
-    if library == Library::Driver {
-        return Vec::new();
-    }
+    let folders = if library == Library::Driver { DRIVER_FOLDERS.map(PathBuf::from).to_vec() } else { toolkit_folders() };
+    let name = format!("lib{}.so", library.stem());
+    folders.iter().flat_map(|folder| files(folder, &name)).filter_map(|file| file.into_os_string().into_string().ok()).collect()
+}
+
+/// Folders of toolkits and of NVIDIA's Python packages.
+fn toolkit_folders() -> Vec<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let mut folders = Vec::new();
     let toolkits = ["CUDA_HOME", "CUDA_PATH"]
@@ -314,8 +324,7 @@ fn places(library: Library) -> Vec<String> {
             }
         }
     }
-    let name = format!("lib{}.so", library.stem());
-    folders.iter().flat_map(|folder| files(folder, &name)).filter_map(|file| file.into_os_string().into_string().ok()).collect()
+    folders
 }
 
 /// Files of a folder whose names begin like this, last names first; none where there is no such folder.
