@@ -471,7 +471,7 @@ def sharing_rule(file):
 
 def shared(program, products, rule, batch):
     """GPUs that share a batch where the program chooses: `Sharing::ranks_a_batch` of src/backend/sharing.rs."""
-    rate = rule["ON_TENSOR_CORES"] if products == "split" else rule["IN_32_BITS"]
+    rate = rule["SPLIT"] if products == "split" else rule["IN_32_BITS"]
     examples = 4 * program.parameters() / rule["LINKED"] / rule["PART"] * rate / program.flop(True)
     return max(size for size in (1, 2, 4, 8) if size == 1 or batch // size >= 1 + examples * (size - 1))
 

@@ -48,7 +48,9 @@ impl Device for Cuda {
     }
 
     fn sharing(&self, network: &Network) -> Sharing {
-        sharing(network, self.reduction, self.gpu.tf32 || self.gpu.arithmetic == Arithmetic::Split, self.shared)
+        // The field `arithmetic` is that of the fused kernels, and leaves out cuBLAS's TF32.
+        let arithmetic = if self.gpu.tf32 { Arithmetic::Tf32 } else { self.gpu.arithmetic };
+        sharing(network, self.reduction, arithmetic, self.shared)
     }
 }
 
