@@ -258,12 +258,12 @@ check: setup ## check formatting, lints and documentation
 
 # Types alone: no linker of another system is needed, and the headers of HDF5 are the same everywhere. rustup gets the targets. Two minutes.
 TARGETS ?= aarch64-unknown-linux-gnu aarch64-apple-darwin
-check-targets: setup ## check that the programs compile for 64-bit Arm, on Linux and macOS, without MPI: types alone
+check-targets: setup ## check the programs' types for 64-bit Arm, on Linux and macOS, without MPI
 	@rustup target add $(TARGETS)
 	export PKG_CONFIG_ALLOW_CROSS=1
 	for target in $(TARGETS); do
 		echo "== $$target"
-		cargo check --bins --target "$$target" --no-default-features --features cuda
+		cargo check --bins --target "$$target" --no-default-features --features cuda,pictures
 	done
 
 size: ## print how large the sources are, by folder; WRITE=1 puts the table into docs/architecture.md

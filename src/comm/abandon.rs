@@ -8,7 +8,8 @@ static ACTION: OnceLock<fn(&Error)> = OnceLock::new();
 
 /// Says what to do where a wait for other ranks or for a GPU is over its deadline, or NCCL has failed on this rank: the programs say the error and
 /// end their process. The first call counts. Without an action, a wait for ranks goes on, since MPI gives no way out of a collective; a wait for a
-/// GPU ends with the error, and what lets go of the GPU's memory may wait again; a failure of NCCL is returned, and other ranks may wait for this one.
+/// GPU ends with the error, and what lets go of the GPU's memory may wait again; a failure of NCCL is returned, and other ranks may wait for this
+/// one.
 pub fn on_abandon(action: fn(&Error)) {
     let _ = ACTION.set(action);
 }

@@ -23,7 +23,7 @@ pub struct Description {
     pub memory: u64,
     /// UUID, by which a GPU, or an instance that MIG has made of a part of one, differs from every other one.
     pub uuid: [u8; 16],
-    /// Whether it is such an instance.
+    /// Whether the UUID is of such an instance.
     pub is_mig: bool,
 }
 
