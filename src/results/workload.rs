@@ -38,7 +38,21 @@ impl WorkloadSummary {
             () if !(0.0..=1.0).contains(&goal_error) => damaged(&format!("goal_error = {goal_error}, which is no fraction")),
             () if goal_threshold > validation_examples => damaged("that more errors than there are validation examples reach the goal"),
             () if evaluate_every == 0 || max_steps == 0 => damaged("that trials take, or are evaluated after, 0 steps"),
+            // Steps beyond the last evaluation are not taken; files of 0.2 may have them in their budget.
+            () if evaluate_every < max_steps => Ok(WorkloadSummary { max_steps: max_steps - max_steps % evaluate_every, ..self }),
             () => Ok(self),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_of_an_earlier_file_ends_at_the_last_evaluation() {
+        let read =
+            |max_steps: u32, evaluate_every: u32| WorkloadSummary { max_steps, evaluate_every, ..WorkloadSummary::default() }.checked();
+        assert_eq!([(20, 7), (14, 7), (5, 7)].map(|(most, every)| read(most, every).unwrap().max_steps), [14, 14, 5]);
     }
 }

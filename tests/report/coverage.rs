@@ -9,7 +9,7 @@ use dps::analysis::confirmed::{Confirmed, Reached, mean_error};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, Point, slope};
 use dps::analysis::{Definition, StudyResults, confirmed_cells, confirmed_fits, critical, fits, gather, measured_points};
-use dps::records::{Confirmation, Seeds, Training, Trial};
+use dps::records::{Confirmation, Seeds, Status, Training, Trial};
 use dps::statistics;
 use rayon::prelude::*;
 
@@ -351,6 +351,9 @@ fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
 /// Confirmed cells whose points are tuned unevenly.
 const UNEVEN: &str = "10 batch sizes, tuned unevenly by 5 %";
 
+/// Confirmed cells of which trainings fail.
+const FAILING: &str = "10 batch sizes, a fifth of the sparse trainings fail";
+
 /// Simulations of fits of confirmed steps that the test plays.
 const FITTED_SIMULATIONS: u64 = 60;
 
@@ -358,6 +361,11 @@ const FITTED_SIMULATIONS: u64 = 60;
 /// which scatter by 16 %; half of that variance is common to all cells. The best point of each cell is slower than it could be, by a normal number
 /// times `tuning`.
 pub fn confirmed_study(seed: u64, sizes: &[u32], laws: [(f64, f64); 2], tuning: f64, sharpness: f64) -> StudyResults {
+    limited_study(seed, sizes, laws, tuning, sharpness, f64::INFINITY)
+}
+
+/// A study as [`confirmed_study`] makes it, in which a training of the sparse network fails that takes more than `limit` times the law's steps.
+fn limited_study(seed: u64, sizes: &[u32], laws: [(f64, f64); 2], tuning: f64, sharpness: f64, limit: f64) -> StudyResults {
     let mut results = Synthetic { batch_sizes: sizes.to_vec(), trials: 1, ..Synthetic::small() }.results();
     for (place, cell) in results.cells.iter_mut().enumerate() {
         let (c1, c2) = laws[usize::from(cell.key.sparsity > 0.0)];
@@ -368,7 +376,9 @@ pub fn confirmed_study(seed: u64, sizes: &[u32], laws: [(f64, f64); 2], tuning: 
             let of_cell = (seed * 1000 + u64::from(number)) * 256 + 9_000_000_000 + 3 * place as u64 + u64::from(point);
             let noise = 0.16 * 0.5_f64.sqrt() * (normal(seed * 1000 + u64::from(number)) + normal(of_cell));
             let steps = (law * (own + noise).exp()).ceil() as u32;
-            let run = Trial { index: point, steps: Some(steps), steps_run: steps, ..cell.trials[0].clone() };
+            let last = if cell.key.sparsity > 0.0 { (limit * law) as u32 } else { u32::MAX };
+            let (status, reached) = if steps > last { (Status::Incomplete, None) } else { (Status::Complete, Some(steps)) };
+            let run = Trial { index: point, status, steps: reached, steps_run: steps.min(last), ..cell.trials[0].clone() };
             let seeds = Seeds { weights: u64::from(number), order: u64::from(number) };
             cell.confirmations.push(Confirmation { training: Training { point, number, seeds, evaluate_every: 1 }, run });
         }
@@ -378,12 +388,13 @@ pub fn confirmed_study(seed: u64, sizes: &[u32], laws: [(f64, f64); 2], tuning: 
     gather(vec![("simulated.h5".to_owned(), results)]).remove(0)
 }
 
-/// The law fitted to confirmed steps of two sparsities: names and shares. In the third column points are tuned unevenly by 5 %; in the last one steps
-/// follow a law of sharpness 1.5, which the paper's law does not fit: its intervals are left out.
+/// The law fitted to confirmed steps of two sparsities: names and shares. In the third column points are tuned unevenly by 5 %; in the fourth a fifth
+/// of the sparse trainings fail, those that take 1.144 times the law's steps; in the last one steps follow a law of sharpness 1.5, which the paper's
+/// law does not fit: its intervals are left out.
 fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
-    let one = |seed: u64, sizes: &[u32], tuning: f64, sharpness: f64| {
+    let one = |seed: u64, sizes: &[u32], tuning: f64, sharpness: f64, limit: f64| {
         let laws = [DENSE, (DENSE.0 * SPARSE.0, DENSE.1 * SPARSE.1)];
-        let fits = confirmed_fits(&confirmed_cells(&confirmed_study(seed, sizes, laws, tuning, sharpness)));
+        let fits = confirmed_fits(&confirmed_cells(&limited_study(seed, sizes, laws, tuning, sharpness, limit)));
         let [dense, sparse] = [0, 1].map(|number| fits[number].fit().unwrap());
         let steps = |times: (f64, f64), size: f64| DENSE.0 * times.0 / size + DENSE.1 * times.1;
         let times = |size: f64| steps(SPARSE, size) / steps((1.0, 1.0), size);
@@ -427,13 +438,14 @@ fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
     let ten: Vec<u32> = (1..=10).map(|power| 1 << power).collect();
     let four = vec![2, 16, 128, 1024];
     let columns = [
-        ("10 batch sizes", &ten, 0.0, 1.0),
-        ("4 batch sizes", &four, 0.0, 1.0),
-        (UNEVEN, &ten, 0.05, 1.0),
-        ("10 batch sizes, sharpness 1.5", &ten, 0.0, 1.5),
+        ("10 batch sizes", &ten, 0.0, 1.0, f64::INFINITY),
+        ("4 batch sizes", &four, 0.0, 1.0, f64::INFINITY),
+        (UNEVEN, &ten, 0.05, 1.0, f64::INFINITY),
+        (FAILING, &ten, 0.0, 1.0, 1.144),
+        ("10 batch sizes, sharpness 1.5", &ten, 0.0, 1.5, f64::INFINITY),
     ];
-    let column = |(name, sizes, tuning, sharpness): (&str, &Vec<u32>, f64, f64)| {
-        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, sizes, tuning, sharpness)).collect();
+    let column = |(name, sizes, tuning, sharpness, limit): (&str, &Vec<u32>, f64, f64, f64)| {
+        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, sizes, tuning, sharpness, limit)).collect();
         (name.to_owned(), shares(all).into_iter().map(|(name, share)| (name.to_owned(), share)).collect())
     };
     columns.map(column).into()

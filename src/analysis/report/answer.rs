@@ -123,19 +123,28 @@ fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>, medians: &[&Fi
     let sizes: Vec<String> = fits.iter().filter_map(|fitted| size(fitted)).collect();
     let ratio = fits.iter().rev().find_map(|fitted| Some((fitted.sparsity, fitted.critical_ratio?)));
     let is_known = |ratio: &Estimate| ratio.low > 0.0 && ratio.high < WIDEST * ratio.low;
+    let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
+    let says = |ratio: Estimate| match is_known(&ratio) {
+        true => format!("{} times, {}", words(ratio), of_law(ratio)),
+        false => "it is not determined".to_owned(),
+    };
+    let by_medians = ratio.and_then(|(sparsity, _)| {
+        let of_medians = medians.iter().find(|medians| medians.sparsity == sparsity)?;
+        let of_means = fits.iter().find(|fitted| fitted.sparsity == sparsity)?;
+        let is_left_out = |size: &f64| of_medians.points.iter().all(|point| point.batch_size != *size);
+        let left_out = of_means.points.iter().map(|point| point.batch_size).filter(is_left_out);
+        let left_out: Vec<String> = left_out.map(|size| count(size as u64)).collect();
+        let without = if left_out.is_empty() { String::new() } else { format!(" (without batch size {})", left_out.join(", ")) };
+        let ratio = says(of_medians.critical_ratio?);
+        Some(format!("; by medians{without}, which do not rest on how long failed trainings would have taken, {ratio}"))
+    });
+    let by_medians = by_medians.unwrap_or_default();
     let ratio = match ratio {
-        Some((_, ratio)) if !is_known(&ratio) => "; their ratio is not determined".to_owned(),
+        Some((_, ratio)) if !is_known(&ratio) => format!("; their ratio is not determined{by_medians}"),
         Some((sparsity, ratio)) => {
-            let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
-            let says = |ratio: Estimate| match is_known(&ratio) {
-                true => format!("{} times, {}", words(ratio), of_law(ratio)),
-                false => "it is not determined".to_owned(),
-            };
             let by_exponent = confirmed.and_then(by_exponent).map_or(String::new(), |ratio| {
                 format!(" by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {}", says(ratio))
             });
-            let of_medians = medians.iter().find(|medians| medians.sparsity == sparsity).and_then(|medians| medians.critical_ratio);
-            let by_medians = of_medians.map_or(String::new(), |ratio| format!("; by c1/B + c2 of medians, {}", says(ratio)));
             format!("; at sparsity {sparsity} it is {} times the dense one's, {}{by_exponent}{by_medians}", words(ratio), of_law(ratio))
         }
         None => String::new(),
@@ -185,7 +194,10 @@ fn trend(sparse: &Fitted, dense: &Fitted, medians: &[&Fitted]) -> String {
     let goes = if trend.low > 0.0 { "rise" } else { "fall" };
     let median = |fitted: &Fitted| medians.iter().find(|medians| medians.sparsity == fitted.sparsity);
     let of_medians = median(sparse).zip(median(dense)).and_then(|(sparse, dense)| sparse.trend(dense));
-    let of_medians = of_medians.map_or(String::new(), |trend| format!(", those of medians to that of {}", words(trend)));
+    let of_medians = of_medians.map_or(String::new(), |trend| {
+        let decided = if trend.low > 0.0 || trend.high < 0.0 { "" } else { ", which is undecided" };
+        format!(", by medians {}{decided}", words(trend))
+    });
     format!(
         "; whatever the law, the measured ratios {goes} as batches grow: as the batch size to the power of {}{of_medians}",
         words(trend)

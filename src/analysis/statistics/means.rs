@@ -24,7 +24,7 @@ pub enum Middle {
 pub struct Mean<'a> {
     /// Batch size in examples, at least 1.
     pub batch_size: f64,
-    /// Confirmations of the cell, of which the number and its interval are finite.
+    /// Confirmations of the cell, of which the number and its error are finite.
     pub confirmed: &'a Confirmed,
     /// Which number it is.
     pub middle: Middle,
@@ -53,7 +53,11 @@ impl<'a> Mean<'a> {
     fn error(self) -> f64 {
         match self.middle {
             Middle::Mean => self.confirmed.error(),
-            Middle::Median => half_width(self.confirmed.median) / QUANTILE,
+            Middle::Median => {
+                let Estimate { value, low, high } = self.confirmed.median;
+                // Where many trainings failed, the interval has no upper limit: the lower one stands for both.
+                (if high.is_finite() { (high / low).sqrt() } else { value / low }).ln() / QUANTILE
+            }
         }
     }
 

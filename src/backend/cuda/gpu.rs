@@ -114,6 +114,7 @@ impl Gpu {
                 capability.1
             )));
         }
+        // The whole GPU's UUID, also of an instance of MIG: NCCL refuses two ranks on one GPU, so that they exchange over MPI.
         let uuid = context.uuid().doing("say its UUID")?.bytes.map(|byte| byte as u8);
         let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| uuid[from + i]));
         let stream = context.new_stream().doing("make a stream")?;

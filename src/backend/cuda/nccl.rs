@@ -33,7 +33,7 @@ const SPIN: Duration = Duration::from_millis(2);
 ///   then wait for each other without a deadline, and perhaps while a step is recorded.
 const SETTINGS: [&str; 2] = ["NCCL_GRAPH_REGISTER", "NCCL_RUNTIME_CONNECT"];
 
-/// Sets [`SETTINGS`] to 0, but for those that the environment has.
+/// Sets the settings of NCCL that recorded steps need to 0, but for those that the environment has.
 ///
 /// # Safety
 /// No other thread may run: it might read the environment.

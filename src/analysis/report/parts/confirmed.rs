@@ -4,7 +4,9 @@ use super::super::document::Block;
 use super::super::numbers::{ABSENT, interval};
 use super::super::rows::Rows;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, RESAMPLES, Scatter, ShapedFit, Variances, half_width};
+use crate::analysis::statistics::{
+    ConfirmedCell, ConfirmedFit, Estimate, Fitted, Fresh, RESAMPLES, Scatter, ShapedFit, Variances, half_width,
+};
 use crate::readable::{count, digits};
 use crate::settings::ascending;
 
@@ -17,6 +19,12 @@ const CONFIRMED: &str = "The best points of a cell's search, trained again with 
 /// Text added where trainings went on after the goal.
 const MEAN_ERROR: &str = "__Mean error__: the first evaluation at which the mean error over the seeds reaches the goal, by Student's t; no training was stopped \
                           at the goal.";
+
+/// Text above the table of the fits of medians.
+const MEDIANS: &str = "The same law fitted to the medians, each by its interval, or by its lower half where many failures leave no upper limit; \
+                       a cell of which half failed is left out. Geometric means count failed trainings as the tail of a log-normal \
+                       distribution, medians need no distribution. The fit takes the errors of the medians as independent, although cells share \
+                       seeds: the intervals of ratios may be too wide by that, those of c1 and c2 too narrow.";
 
 /// Text above the table of scatter.
 const SCATTER: &str = "Where the scatter of log steps comes from: deviations, over all cells of a sparsity. __Fresh__ is what each seed draws anew: initial weights \
@@ -136,9 +144,11 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
         .column("goodness of the fit", |one| digits(one.goodness, 2))
         .column("uneven tuning", |one| format!("{:.1} %", 100.0 * one.tuning))
         .table();
-    let medians = "The same law fitted to the medians, each by its interval. Geometric means count failed trainings as the tail of a log-normal distribution; \
-                   medians need no distribution, but are known less well. That cells share their seeds is left out, which makes intervals wider.";
-    let of_medians = Rows::new("median-fits", fits.iter().filter_map(|one| one.of_medians.as_ref()))
+    let medians: Vec<&Fitted> = fits.iter().filter_map(|one| one.of_medians.as_ref()).collect();
+    if medians.is_empty() {
+        return vec![Block::Text(text), Block::Table(table)];
+    }
+    let of_medians = Rows::new("median-fits", medians)
         .column("sparsity", |one| one.sparsity.to_string())
         .column("batch sizes", |one| one.points.len().to_string())
         .shown("c1", shown, |one| one.fit.as_ref().ok().map(|fit| fit.c1))
@@ -147,5 +157,5 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
         .shown("that over the dense one's", shown, |one| one.critical_ratio)
         .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.critical_ratio)
         .table();
-    vec![Block::Text(text), Block::Table(table), Block::Text(medians.to_owned()), Block::Table(of_medians)]
+    vec![Block::Text(text), Block::Table(table), Block::Text(MEDIANS.to_owned()), Block::Table(of_medians)]
 }
