@@ -137,7 +137,8 @@ pub fn text(name: &str) -> Result<&'static str> {
     if let Some(shipped) = Shipped::named(name) {
         return Ok(shipped.text);
     }
-    let nearest = nearest(name, SHIPPED.iter().map(|shipped| shipped.name));
+    let file = format!("{}.toml", name.strip_suffix(".toml").unwrap_or(name));
+    let nearest = nearest(&file, SHIPPED.iter().map(|shipped| shipped.name));
     let nearest = nearest.map_or(String::new(), |name| format!("did you mean {name}? "));
     let problem =
         format!("expected a configuration that comes with the program, found none of this name; {nearest}\"dps-train configs\" lists them");

@@ -121,36 +121,44 @@ fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>, medians: &[&Fi
         return "The critical batch size is not known: a fit needs three batch sizes with a result.".to_owned();
     }
     let sizes: Vec<String> = fits.iter().filter_map(|fitted| size(fitted)).collect();
-    let ratio = fits.iter().rev().find_map(|fitted| Some((fitted.sparsity, fitted.critical_ratio?)));
-    let is_known = |ratio: &Estimate| ratio.low > 0.0 && ratio.high < WIDEST * ratio.low;
-    let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
-    let says = |ratio: Estimate| match is_known(&ratio) {
-        true => format!("{} times, {}", words(ratio), of_law(ratio)),
-        false => "it is not determined".to_owned(),
-    };
-    let by_medians = ratio.and_then(|(sparsity, _)| {
-        let of_medians = medians.iter().find(|medians| medians.sparsity == sparsity)?;
-        let of_means = fits.iter().find(|fitted| fitted.sparsity == sparsity)?;
-        let is_left_out = |size: &f64| of_medians.points.iter().all(|point| point.batch_size != *size);
-        let left_out = of_means.points.iter().map(|point| point.batch_size).filter(is_left_out);
-        let left_out: Vec<String> = left_out.map(|size| count(size as u64)).collect();
-        let without = if left_out.is_empty() { String::new() } else { format!(" (without batch size {})", left_out.join(", ")) };
-        let ratio = says(of_medians.critical_ratio?);
-        Some(format!("; by medians{without}, which do not rest on how long failed trainings would have taken, {ratio}"))
-    });
-    let by_medians = by_medians.unwrap_or_default();
-    let ratio = match ratio {
-        Some((_, ratio)) if !is_known(&ratio) => format!("; their ratio is not determined{by_medians}"),
-        Some((sparsity, ratio)) => {
-            let by_exponent = confirmed.and_then(by_exponent).map_or(String::new(), |ratio| {
-                format!(" by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {}", says(ratio))
-            });
-            format!("; at sparsity {sparsity} it is {} times the dense one's, {}{by_exponent}{by_medians}", words(ratio), of_law(ratio))
+    let ratio = fits.iter().rev().find_map(|fitted| Some((fitted, fitted.critical_ratio?)));
+    let ratio = ratio.map_or(String::new(), |(fitted, ratio)| {
+        let by_medians = by_medians(fitted, medians).unwrap_or_default();
+        if !is_known(ratio) {
+            return format!("; their ratio is not determined{by_medians}");
         }
-        None => String::new(),
-    };
+        let by_exponent = confirmed.and_then(by_exponent).map_or(String::new(), |ratio| {
+            format!(" by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {}", of_dense(ratio))
+        });
+        let (sparsity, law) = (fitted.sparsity, compared(ratio, "larger", "smaller"));
+        format!("; at sparsity {sparsity} it is {} times the dense one's, {law}{by_exponent}{by_medians}", words(ratio))
+    });
     let steps = if confirmed.is_some() { "confirmed steps" } else { "K*" };
     format!("By {steps}, the critical batch size c1/c2 is {}{ratio}.", sizes.join(", "))
+}
+
+/// Whether a ratio of critical batch sizes is determined.
+fn is_known(ratio: Estimate) -> bool {
+    ratio.low > 0.0 && ratio.high < WIDEST * ratio.low
+}
+
+/// A critical batch size over the dense network's, in words.
+fn of_dense(ratio: Estimate) -> String {
+    if !is_known(ratio) {
+        return "it is not determined".to_owned();
+    }
+    format!("{} times, {}", words(ratio), compared(ratio, "larger", "smaller"))
+}
+
+/// The ratio of the critical batch sizes of a sparsity by `medians`, with the batch sizes that have a mean and no median.
+fn by_medians(of_means: &Fitted, medians: &[&Fitted]) -> Option<String> {
+    let of_medians = medians.iter().find(|medians| medians.sparsity == of_means.sparsity)?;
+    let ratio = of_dense(of_medians.critical_ratio?);
+    let is_left_out = |size: &f64| of_medians.points.iter().all(|point| point.batch_size != *size);
+    let left_out = of_means.points.iter().map(|point| point.batch_size).filter(is_left_out);
+    let left_out: Vec<String> = left_out.map(|size| count(size as u64)).collect();
+    let without = if left_out.is_empty() { String::new() } else { format!(" (without batch size {})", left_out.join(", ")) };
+    Some(format!("; by medians{without}, which do not rest on how long failed trainings would have taken, {ratio}"))
 }
 
 /// Where the law c1/B + c2 does not hold for some sparsity, the sparsest network's ratio of critical batch sizes with fitted exponents.

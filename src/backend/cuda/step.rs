@@ -49,14 +49,14 @@ impl Stepper {
         Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
-    /// After an error of NCCL in [`Stepper::train`], hands the error to `comm::abandon`, which ends dps's programs: this rank may be the only one
-    /// with the error, and then the others wait for it in their next collective. Nor need the GPU finish. Else aborts what NCCL has under way.
+    /// After an error of NCCL in [`Stepper::train`], aborts what NCCL has under way, and hands the error to `comm::abandon`, which ends dps's
+    /// programs: this rank may be the only one with the error, and then the others wait for it in their next collective. Nor need the GPU finish.
     pub fn clean_up(&self, lanes: &mut CudaLanes, error: &Error) {
         let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
-        comm::abandon(error);
-        // The program goes on, as one that calls the library may want. NCCL's abort waits for recorded steps that use its communicator.
+        // NCCL's abort waits for recorded steps that use its communicator.
         lanes.graph = None;
         exchange.abort();
+        comm::abandon(error);
     }
 
     /// Takes steps of batches of `size` examples.

@@ -165,9 +165,11 @@ static char* stacks() {
     return memory;
 }
 
-static int order() {
-    static int launches = 0;
-    if (environment_is("CUDA_EMU_ORDER", "turns")) return launches++ % 3;
+// The order of a kernel's threads in its next run. Each kernel takes turns by itself: a recorded step has a fixed number of kernels, so that a count
+// of all runs would give each of them one order again and again.
+static int order(const EmuKernel* kernel) {
+    static std::map<const EmuKernel*, int> runs;
+    if (environment_is("CUDA_EMU_ORDER", "turns")) return runs[kernel]++ % 3;
     return environment_is("CUDA_EMU_ORDER", "rev") ? 1 : environment_is("CUDA_EMU_ORDER", "rand") ? 2 : 0;
 }
 
@@ -194,7 +196,7 @@ EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsign
         arguments->emplace_back((char*)parameters[i], (char*)parameters[i] + kernel->sizes[i]);
     if (!pointers_valid(kernel, *arguments)) return kInvalidValue;
     EmuLaunchFunction launch = function->module->launch;
-    EmuLaunch what = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, nullptr, nullptr, shared, stacks(), order(), 0};
+    EmuLaunch what = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, nullptr, nullptr, shared, stacks(), 0, 0};
     if (!what.stacks) return kOutOfMemory;
     return push(stream, [=](EmuProgress*) mutable {
         static unsigned seed = (unsigned)setting("CUDA_EMU_SEED", 1);
@@ -206,6 +208,7 @@ EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsign
         what.parameters = pointers.data();
         what.shared = memory.get();
         what.seed = seed++;
+        what.order = order(kernel);
         watch_faults();
         running_kernel = kernel->name;
         const char* error = launch(&what);
