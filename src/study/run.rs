@@ -154,13 +154,6 @@ struct Asked<'a, D> {
     searches: bool,
 }
 
-/// Whether a run goes on after a cell, or a signal has stopped it.
-#[derive(PartialEq)]
-enum Then {
-    GoesOn,
-    Stops,
-}
-
 /// A run over the cells of a study.
 struct Measurement<'a, D, B> {
     asked: &'a Asked<'a, D>,
@@ -197,7 +190,7 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
             if is_finished(&self.results.cells, key, whole) || !searches && !is_measured || !confirms && is_measured {
                 continue;
             }
-            if self.cell(index, key, is_measured, confirms)? == Then::Stops {
+            if !self.cell(index, key, is_measured, confirms)? {
                 self.driver.ends(&self.results)?;
                 return Ok(RunEnd::Stopped);
             }
@@ -237,8 +230,8 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(asked.lanes, "trial")));
     }
 
-    /// Trains the trials of a cell unless it is measured, and its confirmations.
-    fn cell(&mut self, index: usize, key: CellKey, is_measured: bool, confirms: bool) -> Result<Then> {
+    /// Trains the trials of a cell unless it is measured, and its confirmations. False: a signal has stopped it.
+    fn cell(&mut self, index: usize, key: CellKey, is_measured: bool, confirms: bool) -> Result<bool> {
         let Asked { study, dataset, place, device, network, sharing, threshold, lanes, ref runs, .. } = *self.asked;
         let (world, surroundings) = (place.world, place.surroundings);
         let size = sharing.ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
@@ -260,20 +253,20 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
             now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
-        if !is_measured && self.search(index, &work, size, &groups, &mut backend)? == Then::Stops {
-            return Ok(Then::Stops);
+        if !is_measured && !self.search(index, &work, size, &groups, &mut backend)? {
+            return Ok(false);
         }
-        if confirms { self.confirm(&work, &groups, &mut backend) } else { Ok(Then::GoesOn) }
+        if confirms { self.confirm(&work, &groups, &mut backend) } else { Ok(true) }
     }
 
-    /// Trains the trials of a cell, each batch by `size` ranks.
-    fn search(&mut self, index: usize, work: &CellWork, size: usize, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<Then> {
+    /// Trains the trials of a cell, each batch by `size` ranks. False: a signal has stopped it.
+    fn search(&mut self, index: usize, work: &CellWork, size: usize, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<bool> {
         let Asked { whole, dataset, ref runs, .. } = *self.asked;
         let Self { keys, scorer, masks, results, driver, .. } = self;
         let (key, trials) = (work.key, whole.grid.trials);
         let seeds: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
         if !driver.masks(masks, scorer, &seeds, key.sparsity, dataset.training.len())? {
-            return Ok(Then::Stops);
+            return Ok(false);
         }
         let begun = begin_from(key, results, &self.partial, self.left.as_ref());
         driver.journaled = begun.journaled;
@@ -288,7 +281,7 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
             driver.keep(|files| files.record(Record::Extension { key }))?;
         }
         let work = CellWork { extended: begun.extended, ..*work };
-        let Some(mut cell) = measure(&work, backend, groups, masks, begun.state, driver)? else { return Ok(Then::Stops) };
+        let Some(mut cell) = measure(&work, backend, groups, masks, begun.state, driver)? else { return Ok(false) };
         let known = self.known.iter().find(|(known, _)| *known == key);
         cell.confirmations = known.map_or(Vec::new(), |(_, confirmations)| confirmations.clone());
         results.cells.retain(|known| known.key != key);
@@ -296,11 +289,11 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         keep_wanted(&mut results.cells, whole);
         driver.finished(&results.cells, keys)?;
         driver.grown(results)?;
-        Ok(Then::GoesOn)
+        Ok(true)
     }
 
-    /// Trains the confirmations of a cell whose trials are measured.
-    fn confirm(&mut self, work: &CellWork, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<Then> {
+    /// Trains the confirmations of a cell whose trials are measured. False: a signal has stopped it.
+    fn confirm(&mut self, work: &CellWork, groups: &Groups, backend: &mut D::Backend<'_>) -> Result<bool> {
         let Asked { whole, dataset, .. } = *self.asked;
         let Self { keys, scorer, masks, results, driver, .. } = self;
         let key = work.key;
@@ -311,13 +304,13 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
             if !driver.masks(masks, scorer, &seeds, key.sparsity, dataset.training.len())? {
-                return Ok(Then::Stops);
+                return Ok(false);
             }
             let left = left.take();
             let before = spent(&results.cells[place], left.map_or(0.0, |left| left.state.seconds));
             driver.begins(key, before, &results.cells, keys);
             let confirmation = Confirmations { work, cell: &results.cells[place], wanted: &wanted, left };
-            let Some(confirmations) = confirm(&confirmation, backend, groups, masks, driver)? else { return Ok(Then::Stops) };
+            let Some(confirmations) = confirm(&confirmation, backend, groups, masks, driver)? else { return Ok(false) };
             let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
             results.cells[place].confirmations = confirmations;
             driver.confirmed(&results.cells[place], &results.cells, keys, &wanted);
@@ -327,7 +320,7 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
                 break;
             }
         }
-        Ok(Then::GoesOn)
+        Ok(true)
     }
 }
 

@@ -69,7 +69,7 @@ fn a_rank_that_fails_alone_speaks_and_ends_the_others() {
     let study = Study::with_data(300, 60, &[("batch_sizes = [2, 37]", "batch_sizes = [6]"), ("examples = 100", "examples = 40")]);
     let options = ["--progress", "json", "--device", "cuda", "--set", "execution.data_parallel=2"];
     for good_calls in 0..3 {
-        // This mpirun is killed after five minutes, with another exit code.
+        // An mpirun that hangs is killed after five minutes, with another exit code.
         let mut command = study.measuring(mpirun(2), "alone.h5", &options);
         under(&mut command, ("fwd", "eager")).envs([("CUDA_EMU_DEVICES", "2"), ("CUDA_EMU_NCCL_REFUSES", &format!("1:{good_calls}"))]);
         let words = fail(command.arg("--fresh"), exit::COMMUNICATION.into());

@@ -16,10 +16,8 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
     let (answering, is_confirmed) = answering(fits, &confirmed);
     let (curves, grid) = (curves(study), study.grid());
     let ends = if is_confirmed { confirmed_ends(&cells) } else { Vec::new() };
-    let (x, y) = (
-        batch_axis(&grid.batch_sizes),
-        steps_axis(if is_confirmed { "Confirmed steps" } else { STEPS }, &[study], &[curves.concat(), ends]),
-    );
+    let label = if is_confirmed { "Confirmed steps" } else { STEPS };
+    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(label, &[study], &[curves.concat(), ends]));
     let bottom = y.limits().0;
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
     let (mut bands, mut layers, mut marks) = (Vec::new(), Vec::new(), Vec::new());

@@ -28,8 +28,9 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     let (fits, is_confirmed) = answering(section.fits, &section.confirmed_fits);
     let confirmed = is_confirmed.then_some(&section.confirmed_fits[..]);
     let has_failures = section.confirmed.iter().any(|cell| cell.confirmed.failures.value > 0.0);
-    let of_medians = section.confirmed_fits.iter().filter(|_| is_confirmed && has_failures).filter_map(|fit| fit.of_medians.as_ref());
-    let medians: Vec<&Fitted> = of_medians.collect();
+    // Without failures means do not rest on how long these would have taken.
+    let with_medians = confirmed.filter(|_| has_failures).unwrap_or_default();
+    let medians: Vec<&Fitted> = with_medians.iter().filter_map(|fit| fit.of_medians.as_ref()).collect();
     let file = file(section);
     let weakest = weakest(section, &fits, is_confirmed, &file);
     let cost = weakest.hours.map_or(String::new(), |hours| format!(", in about {}", in_words(hours)));

@@ -37,7 +37,7 @@ pub struct ConfirmedCell {
 pub struct ConfirmedFit {
     /// The fit to the geometric means, and its ratios to the dense network's.
     pub fitted: Fitted,
-    /// The fit to the medians of the cells that have one with an interval, and its ratios; none of a sparsity with fewer than three.
+    /// The fit to the medians of the cells whose medians have an error, and its ratios; none of a sparsity with fewer than three.
     pub of_medians: Option<Fitted>,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
@@ -201,8 +201,8 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {
         let (sharp, bent) =
             (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
-        // The exponent by the errors of the means.
         let of_medians = of_medians.iter().find(|medians| medians.sparsity == fitted.sparsity).cloned();
+        // The exponent by the errors of the means.
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
         ConfirmedFit {
             fitted,

@@ -119,6 +119,18 @@ fn left_out(ratios: [(f64, f64); 2]) -> String {
     format!("{least} to {greatest}")
 }
 
+/// The columns of the law c1/B + c2 fitted at a sparsity, and of its ratio to the dense network's. `shown` writes an estimate, `of` finds the fit of
+/// a row.
+fn numbers_of_law<T>(rows: Rows<T>, shown: fn(Estimate) -> String, of: fn(&T) -> &Fitted) -> Rows<T> {
+    rows.column("sparsity", |row| of(row).sparsity.to_string())
+        .column("batch sizes", |row| of(row).points.len().to_string())
+        .shown("c1", shown, |row| of(row).fit.as_ref().ok().map(|fit| fit.c1))
+        .shown("c2", shown, |row| of(row).fit.as_ref().ok().map(|fit| fit.c2))
+        .shown("critical batch size", shown, |row| of(row).critical())
+        .shown("that over the dense one's", shown, |row| of(row).critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |row| of(row).critical_ratio)
+}
+
 /// The paper's law fitted to confirmed steps, in words and with a row a sparsity; no block where none is fitted. `shown` writes an estimate.
 pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
     if fits.is_empty() {
@@ -132,14 +144,7 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
          curves.",
         count(RESAMPLES)
     );
-    let table = Rows::new("confirmed-fits", fits)
-        .column("sparsity", |one| one.fitted.sparsity.to_string())
-        .column("batch sizes", |one| one.fitted.points.len().to_string())
-        .shown("c1", shown, |one| one.fit().map(|fit| fit.c1))
-        .shown("c2", shown, |one| one.fit().map(|fit| fit.c2))
-        .shown("critical batch size", shown, |one| one.fit().map(|fit| fit.critical))
-        .shown("that over the dense one's", shown, |one| one.fitted.critical_ratio)
-        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
+    let table = numbers_of_law(Rows::new("confirmed-fits", fits), shown, |one| &one.fitted)
         .column("without one batch size", |one| one.without_one.map_or_else(|| ABSENT.to_owned(), left_out))
         .column("goodness of the fit", |one| digits(one.goodness, 2))
         .column("uneven tuning", |one| format!("{:.1} %", 100.0 * one.tuning))
@@ -148,14 +153,6 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
     if medians.is_empty() {
         return vec![Block::Text(text), Block::Table(table)];
     }
-    let of_medians = Rows::new("median-fits", medians)
-        .column("sparsity", |one| one.sparsity.to_string())
-        .column("batch sizes", |one| one.points.len().to_string())
-        .shown("c1", shown, |one| one.fit.as_ref().ok().map(|fit| fit.c1))
-        .shown("c2", shown, |one| one.fit.as_ref().ok().map(|fit| fit.c2))
-        .shown("critical batch size", shown, |one| one.critical())
-        .shown("that over the dense one's", shown, |one| one.critical_ratio)
-        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.critical_ratio)
-        .table();
+    let of_medians = numbers_of_law(Rows::new("median-fits", medians), shown, |one| one).table();
     vec![Block::Text(text), Block::Table(table), Block::Text(MEDIANS.to_owned()), Block::Table(of_medians)]
 }
