@@ -19,6 +19,54 @@ typedef long long i64;
 #define __dmul_rn(a, b) ((a) * (b))
 #endif
 
+// ---- numbers of maps ---------------------------------------------------------------------------------------------------------------------------
+
+// A number of a map or of a map's gradient, or a weight that a convolution multiplies by, as it lies in memory, in four bytes: a float; with PAIRS
+// (execution.products = "pairs") two bfloat16 numbers of 8 significant bits, whose sum is the number to within 2^-17 of itself. The upper half is the
+// number, rounded; the lower half what that leaves, rounded. A positive number is a word that is positive as a float, and 0 is the word 0.
+#ifdef PAIRS
+
+// Two bfloat16 numbers, rounded to the nearest, ties to even: `upper` in the upper half.
+__device__ __forceinline__ u32 bfloats(float upper, float lower) {
+#ifdef CUDA_EMU
+    const auto rounded = [](float value) -> u32 {
+        const u32 bits = __float_as_uint(value);
+        return value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    };
+    return rounded(upper) << 16 | rounded(lower);
+#else
+    u32 both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(upper), "f"(lower));
+    return both;
+#endif
+}
+
+struct Stored {
+    u32 word;
+
+    __device__ __forceinline__ Stored() {}
+    __device__ __forceinline__ explicit Stored(float value)
+        : word(bfloats(value, value - __uint_as_float(bfloats(value, 0.0f)))) {}
+    __device__ __forceinline__ Stored& operator=(float value) { return *this = Stored(value); }
+    __device__ __forceinline__ operator float() const { return __uint_as_float(word & 0xffff0000u) + __uint_as_float(word << 16); }
+};
+
+#else
+typedef float Stored;
+#endif
+
+// The number that a word, loaded as a float, stands for where such numbers lie as at `from`; and the word that stands for a number there.
+__device__ __forceinline__ float number_of(const float*, float word) { return word; }
+__device__ __forceinline__ float word_of(const float*, float number) { return number; }
+#ifdef PAIRS
+__device__ __forceinline__ float number_of(const Stored*, float word) {
+    Stored stored;
+    stored.word = __float_as_uint(word);
+    return stored;
+}
+__device__ __forceinline__ float word_of(const Stored*, float number) { return __uint_as_float(Stored(number).word); }
+#endif
+
 // The sum over a warp, the same bits in all of its threads.
 __device__ __forceinline__ float warp_sum(float value) {
     for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(FULL_WARP, value, distance);

@@ -1,14 +1,14 @@
-// The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (the positions of a
-// pooled layer in windows) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum that the input
-// comes from, or, where L::through_relu is 0, of the map read. L::through_relu masks the product by the ReLU of the layer before, with `rectified`,
-// the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut: after that mask where
+// The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (of a pooled layer
+// the one that `unpool` writes) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum that the
+// input comes from, or, where L::through_relu is 0, of the map read. L::through_relu masks the product by the ReLU of the layer before, with
+// `rectified`, the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut: after that mask where
 // L::bypass_factor is 0 (the shortcut is an identity), else before the mask (the shortcut is the mean of the rectified map over factor x factor).
 //
 // Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or nearly
 // (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. `choice` is for kernels/plain.cu.
 #define DATA_GRADIENT \
-    int images, const int *which, const float *weights, int pitch, const float *gradient, const u8 *choice, const float *rectified, \
-        const float *bypass, float *output
+    int images, const int *which, const Stored *weights, int pitch, const Stored *gradient, const u8 *choice, const Stored *rectified, \
+        const Stored *bypass, Stored *output
 #define DATA_GRADIENT_ARGUMENTS images, which, weights, pitch, gradient, choice, rectified, bypass, output
 
 template <class L, class T>
@@ -19,7 +19,8 @@ struct DataGradient {
     static constexpr bool WIDE = L::out % 4 == 0, WIDE_WEIGHTS = WIDE && L::weights % 4 == 0;
     typedef ByTerm<T::M, SLAB> A;
     typedef ByTerm<T::N, SLAB> B;
-    static constexpr int STAGE = A::FLOATS + B::FLOATS, STAGES = 3, SPACE = STAGES * STAGE;
+    static constexpr bool LATE = SLABS_LATE > 1;
+    static constexpr int STAGE = A::FLOATS + B::FLOATS + (LATE ? 4 : 0), STAGES = 3, SPACE = STAGES * STAGE;
     // Positions of a class.
     static constexpr int WIDTH = L::in_width / L::stride, POSITIONS = L::in_height / L::stride * WIDTH;
 
@@ -48,16 +49,18 @@ struct DataGradient {
         const int slot = lane * images, rows = images * POSITIONS, tiles = (rows + T::M - 1) / T::M;
         const int of_class = blockIdx.x / tiles, class_y = of_class / L::stride, class_x = of_class % L::stride;
         const int start = (blockIdx.x - of_class * tiles) * T::M;
-        const float* w = weights + (i64)which[lane] * pitch + L::weights;
+        const Stored* w = weights + (i64)which[lane] * pitch + L::weights;
         gradient += (i64)slot * (L::height * L::width * L::out);
         const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
-        // For each row that this thread copies: image, row and column in the bordered map; -1 where there is no row.
-        int place[LOADS];
+        // For each row that this thread copies: row and column in the bordered map, far below it where there is none; and where the gradient that tap
+        // (0, 0) reads begins, or would begin if there were one.
+        int place[LOADS], origin[LOADS];
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {
-            const int p = start + row_in<T, A>(first_row + i * STEP), position = p / images;
+            const int p = start + row_in<T, A>(first_row + i * STEP), position = p / images, image = p - position * images;
             const int y = position / WIDTH * L::stride + class_y + L::in_before, x = position % WIDTH * L::stride + class_x + L::in_before;
-            place[i] = p < rows ? (p - position * images) << 14 | y << 7 | x : -1;
+            place[i] = p < rows ? y << 7 | x : 1 << 20;
+            origin[i] = (image * (L::height * L::width) + y / L::stride * L::width + x / L::stride) * L::out;
         }
         Covered covered;
         {
@@ -78,14 +81,18 @@ struct DataGradient {
         // Finds, once a tap, where each row's gradients for the tap begin; a row's output channels lie side by side.
         const auto find_sources = [&]() {
             const int ky = tap / L::kernel, kx = tap % L::kernel;
+            // A row meets sums through the taps of its class alone: y - ky and x - kx are multiples of the stride there, and y / stride less
+            // (y - ky) / stride is the same for all rows of the class.
+            const int up = (class_y + L::in_before) / L::stride - (class_y + L::in_before - ky) / L::stride;
+            const int left = (class_x + L::in_before) / L::stride - (class_x + L::in_before - kx) / L::stride;
+            const int back = (up * L::width + left) * L::out;
             met = 0;
 #pragma unroll
             for (int i = 0; i < LOADS; i++) {
-                const int below = (place[i] >> 7 & 127) - ky, right = (place[i] & 127) - kx, y = below / L::stride, x = right / L::stride;
-                const bool meets = place[i] >= 0 && below >= 0 && right >= 0 && below % L::stride == 0 && right % L::stride == 0 &&
-                                   y < L::height && x < L::width;
-                const int position = L::pooled ? (y / 2 * (L::width / 2) + x / 2) * 4 + y % 2 * 2 + x % 2 : y * L::width + x;
-                source[i] = meets ? ((place[i] >> 14) * (L::height * L::width) + position) * L::out : 0;
+                // Below 0 these are large numbers.
+                const u32 below = (place[i] >> 7) - ky, right = (place[i] & 127) - kx;
+                const bool meets = below < L::height * L::stride && right < L::width * L::stride;
+                source[i] = meets ? origin[i] - back : 0;
                 met |= (u32)meets << i;
             }
         };
@@ -93,8 +100,11 @@ struct DataGradient {
         // Operand B stores columns in the order of column_in(), which permutes bits: a thread's n-th column is a constant away from its first one.
         static_assert((STEP & (STEP - 1)) == 0 && LOADS <= 32, "a thread's rows are a power of two apart, and have a bit each");
         const int own_column = left_column + column_in<T>(first_row);
-        const float* const own_weights = known(w + own_column * L::out + quarter);
-        float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+        const Stored* const own_weights = known(w + own_column * L::out + quarter);
+        // Which slabs the tensor cores add up by themselves follows from a slab's number among those of all taps; its group's number lies behind the
+        // slab. Tiles leave out different taps, and the bits of a sum must not tell: what taps that meet nothing add is 0.
+        Sums<T, LATE ? 0 : 1> sums;
+        int group = 0;
         pipeline<STAGES, STAGE>(
             taps * SLABS, space,
             [&](float* a) {
@@ -102,10 +112,10 @@ struct DataGradient {
                 // Behind the last channel nothing is read.
                 const int left = L::out - from - quarter;
                 const bool inside = L::out % SLAB == 0 || left > 0;
-                const float* const values = known(gradient + (inside ? from + quarter : 0));
+                const Stored* const values = known(gradient + (inside ? from + quarter : 0));
 #pragma unroll
                 for (int i = 0; i < LOADS; i++) copy_four<WIDE>(to + i * STEP * A::PITCH, values + source[i], (met >> i & 1) && inside, left);
-                const float* const of_tap = known(own_weights + tap * (L::in_channels * L::out) + from);
+                const Stored* const of_tap = known(own_weights + tap * (L::in_channels * L::out) + from);
 #pragma unroll
                 for (int i = 0; i < (T::N * QUARTERS + T::THREADS - 1) / T::THREADS; i++) {
                     if (T::N * QUARTERS % T::THREADS != 0 && thread + i * T::THREADS >= T::N * QUARTERS) break;
@@ -113,6 +123,7 @@ struct DataGradient {
                     copy_four<WIDE_WEIGHTS>(
                         to + A::FLOATS + i * STEP * B::PITCH, has ? of_tap + column_in<T>(i * STEP) * L::out : w, has, left);
                 }
+                if (LATE && thread == 0) a[STAGE - 4] = __int_as_float((tap * SLABS + from / SLAB) / SLABS_LATE);
                 from += SLAB;
                 if (from >= L::out) {
                     from = 0;
@@ -120,7 +131,14 @@ struct DataGradient {
                     find_sources();
                 }
             },
-            [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, sums); });
+            [&](const float* a) {
+                if (LATE && __float_as_int(a[STAGE - 4]) != group) {
+                    group = __float_as_int(a[STAGE - 4]);
+                    sums.settle();
+                }
+                multiply<T, A, B>(a, a + A::FLOATS, sums);
+            });
+        sums.settle();
         typedef Together<T::TOGETHER, L::in_channels> V;
         const int first = start + T::row();
         int position = first / images, at_image = first - position * images;
@@ -136,7 +154,7 @@ struct DataGradient {
                 const i64 into = ((here * L::in_height + y) * L::in_width + x) * L::in_channels + column;
                 V value;
 #pragma unroll
-                for (int n = 0; n < T::TOGETHER; n++) value.value[n] = sums[row][own + n];
+                for (int n = 0; n < T::TOGETHER; n++) value.value[n] = sums.total[row][own + n];
                 if constexpr (L::bypass > 0 && L::bypass_factor > 0) {
                     constexpr int FACTOR = L::bypass_factor;
                     const i64 from = (here * (L::in_height / FACTOR) + y / FACTOR) * (L::in_width / FACTOR) + x / FACTOR;

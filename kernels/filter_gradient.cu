@@ -1,14 +1,18 @@
 // The gradients of a layer's weights and bias, made for each layer: summed over each leaf of `length` images, at
 // sums[(lane * places + leaf) * pitch + weights]: [k k in + 1][out], since the bias lies behind the weights. A leaf is blockIdx.y: what it sums, and
-// in which order, depends on nothing else. `gradient` is that of the layer's sum, [slot][position][out], the positions of a pooled layer in windows;
-// where L::gradient_pooled is 1, it is that of the pooled map, with the pool's `choice`.
-#define FILTER_GRADIENT int images, int length, int places, int pitch, const float *input, const float *gradient, const u8 *choice, float *sums
+// in which order, depends on nothing else. `gradient` is that of the layer's sum, [slot][position][out], of a pooled layer the one that `unpool`
+// writes; where L::gradient_pooled is 1, it is that of the pooled map, with the pool's `choice`.
+#define FILTER_GRADIENT int images, int length, int places, int pitch, const Stored *input, const Stored *gradient, const u8 *choice, float *sums
 #define FILTER_GRADIENT_ARGUMENTS images, length, places, pitch, input, gradient, choice, sums
 
 template <class L, class T>
 struct FilterGradient {
     // The last row of the gradient is the bias's: the map's values are ones there.
     static constexpr int ROWS = L::kernel * L::run, POSITIONS = L::height * L::width;
+    // The layer with its positions in the order of `gradient`.
+    struct Ordered : L {
+        static constexpr int pooled = L::gradient_pooled;
+    };
     static constexpr bool WIDE = L::in_channels % 4 == 0, WIDE_GRADIENT = L::out % 4 == 0;
     static constexpr int SLAB = 16 * T::ALONG;
     typedef ByRow<T::M, SLAB> A;
@@ -20,14 +24,14 @@ struct FilterGradient {
     static constexpr int SPACE = (OPERANDS > PARTIAL ? OPERANDS : PARTIAL) + BASES;
 
     static __device__ __forceinline__ int base(const int* bases, int p) {
-        const L c;
+        const Ordered c;
         if (POSITIONS == 1) return p * L::in_len;
         if (BASES == 0) return base_of(c, p);
         return p / POSITIONS * L::in_len + bases[p % POSITIONS];
     }
 
     static __device__ __forceinline__ void compute(FILTER_GRADIENT, float* space) {
-        const L c;
+        const Ordered c;
         int* const bases = (int*)(space + SPACE - BASES);
         const int thread = threadIdx.x, lane = blockIdx.z, leaf = blockIdx.y;
         constexpr int TILES = (ROWS + 1 + T::M - 1) / T::M;
@@ -48,16 +52,17 @@ struct FilterGradient {
             }
         }
         __syncthreads();
-        float total[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+        Sums<T, SLABS_LATE> products;
+        auto& total = products.total;
         int next = 0;
-        const auto multiply_stage = [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, total); };
+        const auto multiply_stage = [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, products); };
         // From the map a thread copies WIDTH neighbouring rows of the product, for OWN positions that follow each other.
         static_assert(T::THREADS >= T::M, "a thread copies one row's numbers");
         constexpr int WIDTH = WIDE ? 4 : 1, THREADS_A_POSITION = T::M / WIDTH, OWN = SLAB / (T::THREADS / THREADS_A_POSITION);
         const int own_row = thread % THREADS_A_POSITION * WIDTH, own_term = thread / THREADS_A_POSITION * OWN;
         const bool copies = top + own_row < ROWS;
         const int offset = offset_of(c, top + own_row);
-        const float* image = input;
+        const Stored* image = input;
         int within = 0;
         const auto stage_input = [&](float* a, int from) {
             if (!copies) return;
@@ -84,10 +89,10 @@ struct FilterGradient {
         static_assert(T::THREADS % ACROSS == 0, "a thread copies the same channels for every position");
         const int gradient_term = thread / ACROSS, column = thread % ACROSS * WIDTH_OF_GRADIENT;
         const bool has = L::out % T::N == 0 || left_column + column < L::out;
-        const float* const own_gradient = known(gradient + gradient_term * L::out + left_column + column);
+        const Stored* const own_gradient = known(gradient + gradient_term * L::out + left_column + column);
         const auto stage_gradient = [&](float* b, int from) {
             float* const to = b + gradient_term * B::PITCH + column;
-            const float* const values = known(own_gradient + from * L::out);
+            const Stored* const values = known(own_gradient + from * L::out);
 #pragma unroll
             for (int i = 0; i < (SLAB + TERM_STEP - 1) / TERM_STEP; i++) {
                 const int term = gradient_term + i * TERM_STEP;
@@ -119,7 +124,8 @@ struct FilterGradient {
                     const int at = thread + i * T::THREADS, window = from / 4 + at / ACROSS, o = left_column + at % ACROSS * WIDTH_OF_GRADIENT;
                     const bool there = (WINDOWS % T::THREADS == 0 || at < WINDOWS) && window * 4 < count && (L::out % T::N == 0 || o < L::out);
                     const int place = there ? window * L::out + o : 0;
-                    value[i] = Together<WIDTH_OF_GRADIENT, L::out>(gradient + place, WIDTH_OF_GRADIENT);
+                    // The words themselves, as they lie in memory.
+                    value[i] = Together<WIDTH_OF_GRADIENT, L::out>((const float*)gradient + place, WIDTH_OF_GRADIENT);
                     chosen[i] = WIDTH_OF_GRADIENT == 4 ? *(const u32*)(choice + place) : choice[place];
                     if (!there) chosen[i] = DEAD * 0x01010101u;
                 }
@@ -147,6 +153,7 @@ struct FilterGradient {
                 },
                 multiply_stage);
         }
+        products.settle();
         if constexpr (T::ALONG > 1) {
             // Warps that share a part add up theirs in order.
             constexpr int OTHERS = T::THREADS / T::ALONG, OWN_SUMS = T::OWN_ROWS * T::OWN_COLUMNS;

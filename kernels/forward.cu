@@ -5,7 +5,8 @@
 // L::shortcut is not 0, `shortcut` is the stream at the block's input: as the sum where L::shortcut_factor is 0, else
 // [slot][factor height][factor width][as many channels or fewer].
 #define FORWARD \
-    int images, const int *which, const float *weights, int pitch, const float *input, float *output, u8 *choice, float *stream, const float *shortcut
+    int images, const int *which, const Stored *weights, int pitch, const Stored *input, Stored *output, u8 *choice, float *stream, \
+        const float *shortcut
 #define FORWARD_ARGUMENTS images, which, weights, pitch, input, output, choice, stream, shortcut
 
 template <class L, class T>
@@ -16,7 +17,7 @@ struct Forward {
     // Terms of a slab: all of them where they are few. Of a wide map they are rounded up to a power of two, so that the threads that copy four terms
     // of a row each divide the block; for tensor cores to what these multiply at a time.
     static constexpr int POWER = TERMS <= TERMS_AT_ONCE ? TERMS_AT_ONCE : TERMS <= 8 ? 8 : TERMS <= 16 ? 16 : 32;
-    static constexpr int ROUNDED = TERMS_AT_ONCE == 8 ? (TERMS + 7) / 8 * 8 : TERMS;
+    static constexpr int ROUNDED = TERMS_AT_ONCE > 4 ? (TERMS + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE * TERMS_AT_ONCE : TERMS;
     static constexpr int SLAB = TERMS > 32 ? 16 : WIDE ? POWER : ROUNDED;
     static constexpr int SLABS = (TERMS + SLAB - 1) / SLAB;
     typedef typename Either<WIDE, ByTerm<T::M, SLAB>, ByRow<T::M, SLAB>>::Type A;
@@ -27,8 +28,8 @@ struct Forward {
         const L c;
         const int thread = threadIdx.x, lane = blockIdx.z, left_column = blockIdx.y * T::N;
         const int slot = lane * images, rows = images * L::height * L::width, top = blockIdx.x * T::M;
-        const float* w = weights + (i64)which[lane] * pitch;
-        const float* bias = w + L::bias;
+        const Stored* w = weights + (i64)which[lane] * pitch;
+        const Stored* bias = w + L::bias;
         w += L::weights;
         input += (i64)slot * L::in_len;
         // Rows behind the last read position 0; their sums are not stored.
@@ -41,25 +42,25 @@ struct Forward {
         static_assert(T::THREADS % ACROSS == 0, "a thread copies the same columns for every term");
         const int own_term = thread / ACROSS, own_column = thread % ACROSS * WIDTH;
         const bool has = L::out % T::N == 0 || left_column + own_column < L::out;
-        const float* const own_weights = known(w + own_term * L::out + left_column + own_column);
+        const Stored* const own_weights = known(w + own_term * L::out + left_column + own_column);
         const auto stage_weights = [&](float* b, int first) {
-            float* const to = b + own_term * B::PITCH + own_column;
-            const float* const from = known(own_weights + first * L::out);
+            float* const to = b + term_slot<A>(own_term) * B::PITCH + own_column;
+            const Stored* const from = known(own_weights + first * L::out);
 #pragma unroll
             for (int i = 0; i < (SLAB + TERM_STEP - 1) / TERM_STEP; i++) {
                 const int term = own_term + i * TERM_STEP;
                 if (SLAB % TERM_STEP != 0 && term >= SLAB) break;
                 const bool there = (TERMS % SLAB == 0 || first + term < TERMS) && has;
-                COPY_ASYNC_OF(WIDTH, to + i * TERM_STEP * B::PITCH, there ? from + i * TERM_STEP * L::out : w, there);
+                COPY_ASYNC_OF(WIDTH, to + term_slot<A>(i * TERM_STEP) * B::PITCH, there ? from + i * TERM_STEP * L::out : w, there);
             }
         };
-        float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+        Sums<T, SLABS_LATE> sums;
         const auto multiply_stage = [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, sums); };
         if constexpr (WIDE) {
             // A thread copies four terms of some rows.
             constexpr int QUARTERS = SLAB / 4, LOADS = T::M * QUARTERS / T::THREADS, STEP = T::THREADS / QUARTERS;
             static_assert(T::THREADS % QUARTERS == 0 && LOADS * STEP == T::M, "every row is copied");
-            const float* from[LOADS];
+            const Stored* from[LOADS];
             const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
 #pragma unroll
             for (int i = 0; i < LOADS; i++) from[i] = input + base(first_row + i * STEP) + quarter;
@@ -117,28 +118,35 @@ struct Forward {
                     multiply_stage);
             }
         }
-        finish(images, slot, rows, top + T::row(), left_column, bias, sums, output, choice, stream, shortcut);
+        sums.settle();
+        finish(images, slot, rows, top + T::row(), left_column, bias, sums.total, output, choice, stream, shortcut);
     }
 
     // Writes a thread's sums: OWN_ROWS consecutive rows from `first` on.
     static __device__ __forceinline__ void finish(
-        int images, int slot, int rows, int first, int left_column, const float* bias, const float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS],
-        float* output, u8* choice, float* stream, const float* shortcut) {
+        int images, int slot, int rows, int first, int left_column, const Stored* bias, const float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS],
+        Stored* output, u8* choice, float* stream, const float* shortcut) {
         const L c;
         typedef Together<T::TOGETHER, L::out> V;
-        constexpr int STEP = L::pooled ? 4 : 1;
+        constexpr int STEP = L::pooled ? 4 : 1, PARTS = T::OWN_COLUMNS / T::TOGETHER;
+        Together<T::TOGETHER, 1> offsets[PARTS];
 #pragma unroll
-        for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
-            const int column = left_column + T::column(own);
-            if (L::out % T::N != 0 && column >= L::out) continue;
-            const Together<T::TOGETHER, 1> offset(bias + (L::has_bias ? column : 0), L::has_bias ? L::out - column : 0);
+        for (int part = 0; part < PARTS; part++) {
+            const int column = left_column + T::column(part * T::TOGETHER), left = L::has_bias ? L::out - column : 0;
+            offsets[part] = Together<T::TOGETHER, 1>(bias + (left > 0 ? column : 0), left);
+        }
 #pragma unroll
-            for (int row = 0; row < T::OWN_ROWS; row += STEP) {
-                const int p = first + row;
-                if (p >= rows) continue;
-                int image, y, x;
-                locate(c, p, image, y, x);
-                const i64 here = slot + image;
+        for (int row = 0; row < T::OWN_ROWS; row += STEP) {
+            const int p = first + row;
+            if (p >= rows) continue;
+            int image, y, x;
+            locate(c, p, image, y, x);
+            const i64 here = slot + image;
+#pragma unroll
+            for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
+                const int column = left_column + T::column(own);
+                if (L::out % T::N != 0 && column >= L::out) continue;
+                const auto& offset = offsets[own / T::TOGETHER];
                 V value;
                 if constexpr (L::pooled) {
                     int chosen[T::TOGETHER];

@@ -17,7 +17,7 @@ struct MapShape {
 
 extern "C" __global__ void __launch_bounds__(256) gather(
     MapShape shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
-    int pitch, const u8* pixels, const float* table, const float* floats, const u16* labels, float* map, u16* slot_labels) {
+    int pitch, const u8* pixels, const float* table, const float* floats, const u16* labels, Stored* map, u16* slot_labels) {
     __shared__ u32 example[GATHERED];
     const int lane = blockIdx.z;
     const int row = shape.width * shape.channels, size = shape.height * row;

@@ -3,9 +3,9 @@
 // CLASSES is the network's number of classes. Up to 16 a thread has an image's logits in registers; more lie in memory, and a warp shares them.
 
 // global_mean: map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
-extern "C" __global__ void __launch_bounds__(256) global_mean(MapShape shape, int slots, const float* map, float* mean) {
+extern "C" __global__ void __launch_bounds__(256) global_mean(MapShape shape, int slots, const Stored* map, Stored* mean) {
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * shape.channels; at += (i64)gridDim.x * blockDim.x) {
-        const float* from = map + at / shape.channels * shape.len + shape.before * (shape.row + shape.channels) + at % shape.channels;
+        const Stored* from = map + at / shape.channels * shape.len + shape.before * (shape.row + shape.channels) + at % shape.channels;
         float sum = 0.0f;
         for (int y = 0; y < shape.height; y++) {
             for (int x = 0; x < shape.width; x++) sum += from[y * shape.row + x * shape.channels];
@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(256) global_mean(MapShape shape, in
 // global_mean_backward: gradient of the mean [slot][channels] -> gradient of the map [slot][height][width][channels], or, where through_relu is 1, of
 // what its ReLU read. Bound by bytes: 32 KB an image of 8 x 8 x 64.
 extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
-    MapShape shape, int slots, int through_relu, const float* map, const float* gradient, float* to) {
+    MapShape shape, int slots, int through_relu, const Stored* map, const Stored* gradient, Stored* to) {
     const int width = shape.width, channels = shape.channels, before = shape.before, size = shape.height * width * channels;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = at / size;
@@ -70,8 +70,8 @@ __device__ __forceinline__ float warp_largest(float value) {
     return value;
 }
 
-// The loss of an image with the logits `row`, in nats, and its gradient by the logits in their place. A warp takes an image; all of its threads have
-// the loss.
+// The loss of an image with the logits `row`, in nats, and its gradient by the logits, Stored, in their place. A warp takes an image; all of its
+// threads have the loss.
 __device__ __forceinline__ float cross_entropy(float* row, int label) {
     const int thread = threadIdx.x & 31;
     const float own = row[label];
@@ -81,7 +81,7 @@ __device__ __forceinline__ float cross_entropy(float* row, int label) {
     for (int o = thread; o < CLASSES; o += 32) sum += expf(row[o] - largest);
     sum = warp_sum(sum);
     __syncwarp();
-    for (int o = thread; o < CLASSES; o += 32) row[o] = expf(row[o] - largest) / sum - (o == label ? 1.0f : 0.0f);
+    for (int o = thread; o < CLASSES; o += 32) ((Stored*)row)[o] = expf(row[o] - largest) / sum - (o == label ? 1.0f : 0.0f);
     return logf(sum) + largest - own;
 }
 
@@ -109,7 +109,7 @@ __device__ __forceinline__ float margin_of(const float* row, int label) {
 // first image.
 extern "C" __global__ void __launch_bounds__(256) dense_forward(
     int images, int length, int places, int inputs, int weights_at, int bias_at, const int* which, const float* weights, int pitch,
-    const float* features, const u16* labels, float* logits, float* sums, int parameters, float* margins) {
+    const Stored* features, const u16* labels, Stored* logits, float* sums, int parameters, float* margins) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, group = blockIdx.y;
     const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;
@@ -121,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
     float loss = 0.0f;
     for (int image = first + warp; image < last; image += 8) {
         const i64 slot = (i64)lane * images + image;
-        const float* x = features + slot * inputs;
+        const Stored* x = features + slot * inputs;
         const int label = labels[slot];
 #if CLASSES <= 16
         float own[CLASSES];
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
             for (int o = 0; o < CLASSES; o++) logits[slot * CLASSES + o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
         }
 #else
-        float* row = logits + slot * CLASSES;
+        float* row = (float*)logits + slot * CLASSES;
         // Sixteen classes at a time.
         for (int from = 0; from < CLASSES; from += 16) {
             float own[16] = {};
@@ -179,8 +179,8 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
 // ReLU read that these are the output of. Bound by bytes: 4 KB written an image of 1024 inputs (20 KFLOP for 10 classes). The gradient of the weights
 // is filter_gradient's, for which the layer is a convolution with one position.
 extern "C" __global__ void __launch_bounds__(256) dense_backward(
-    int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const float* gradient, const float* rectified,
-    float* to) {
+    int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const Stored* gradient, const Stored* rectified,
+    Stored* to) {
     const int lane = blockIdx.z;
     const float* w = weights + (i64)which[lane] * pitch + weights_at;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)images * inputs; at += (i64)gridDim.x * blockDim.x) {
@@ -189,7 +189,8 @@ extern "C" __global__ void __launch_bounds__(256) dense_backward(
         float sum = 0.0f;
 #pragma unroll 16
         for (int o = 0; o < CLASSES; o++) sum += gradient[slot * CLASSES + o] * w[i * CLASSES + o];
-        to[slot * inputs + i] = rectified && !(rectified[slot * inputs + i] > 0.0f) ? 0.0f : sum;
+        // The sign of a word is its number's.
+        to[slot * inputs + i] = rectified && !(((const float*)rectified)[slot * inputs + i] > 0.0f) ? 0.0f : sum;
     }
 }
 

@@ -84,8 +84,9 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
     }
 }
 
-// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions in windows. A thread takes the
-// four of a window. Bound by bytes: 4 P out written an image.
+// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions as locate() has them: in windows
+// where c.pooled is 1, else in rows. A thread takes the four of a window. Bound by bytes: 4 P out written an image. It also serves products that are
+// not cuBLAS's: it moves words, whatever numbers they are.
 extern "C" __global__ void __launch_bounds__(256) unpool(
     ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
     const int size = c.height * c.width / 4 * c.out, elements = count * size;
@@ -93,10 +94,12 @@ extern "C" __global__ void __launch_bounds__(256) unpool(
     to += (i64)blockIdx.z * elements * 4;
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < elements; at += gridDim.x * blockDim.x) {
         const float value = gradient[from + at];
-        const int chosen = choice[from + at], window = at / c.out;
-        float* into = to + (i64)window * 4 * c.out + at % c.out;
+        const int chosen = choice[from + at], window = at / c.out, width = c.width / 2;
+        // The windows of a row of windows are two rows of positions.
+        float* into = to + ((i64)window * 4 - (c.pooled ? 0 : window % width * 2)) * c.out + at % c.out;
+        const int below = c.pooled ? 2 * c.out : c.width * c.out;
 #pragma unroll
-        for (int place = 0; place < 4; place++) into[place * c.out] = chosen == place ? value : 0.0f;
+        for (int place = 0; place < 4; place++) into[place / 2 * below + place % 2 * c.out] = chosen == place ? value : 0.0f;
     }
 }
 

@@ -9,7 +9,7 @@
 // The gradient of the layer's sum for output `o` at position (y, x) of a slot. In a pooled layer only the position that the pool chose has the pooled
 // map's gradient; every other position has 0.
 template <class L>
-__device__ __forceinline__ float gradient_of_sum(const float* gradient, const u8* choice, i64 slot, int y, int x, int o) {
+__device__ __forceinline__ float gradient_of_sum(const Stored* gradient, const u8* choice, i64 slot, int y, int x, int o) {
     if constexpr (L::pooled) {
         // Positions left over at the lower and right edges of an odd map are in no window.
         if (y / 2 >= L::height / 2 || x / 2 >= L::width / 2) return 0.0f;
@@ -23,8 +23,8 @@ __device__ __forceinline__ float gradient_of_sum(const float* gradient, const u8
 template <class L>
 struct PlainForward {
     // The sum of output `o` at a position of an image's map.
-    static __device__ __forceinline__ float sum(const float* w, const float* map, int y, int x, int o) {
-        const float* from = map + y * L::stride * L::in_row + x * L::stride * L::in_channels;
+    static __device__ __forceinline__ float sum(const Stored* w, const Stored* map, int y, int x, int o) {
+        const Stored* from = map + y * L::stride * L::in_row + x * L::stride * L::in_channels;
         float sum = 0.0f;
         for (int ky = 0; ky < L::kernel; ky++) {
             for (int term = 0; term < L::run; term++) sum += from[ky * L::in_row + term] * w[(ky * L::run + term) * L::out + o];
@@ -51,11 +51,11 @@ struct PlainForward {
         if (o >= L::out || p >= images * (HEIGHT * WIDTH)) return;
         const int y = p / WIDTH % HEIGHT, x = p % WIDTH;
         const i64 slot = (i64)lane * images + p / (HEIGHT * WIDTH);
-        const float* w = weights + (i64)which[lane] * pitch;
+        const Stored* w = weights + (i64)which[lane] * pitch;
         const float bias = L::has_bias ? w[L::bias + o] : 0.0f;
-        const float* map = input + slot * L::in_len;
+        const Stored* map = input + slot * L::in_len;
         w += L::weights;
-        float* to = output + slot * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + o;
+        Stored* to = output + slot * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + o;
         if constexpr (L::pooled) {
             float four[4];
             int chosen;
@@ -78,14 +78,14 @@ struct PlainDataGradient {
         if (channel >= L::in_channels || p >= images * (L::in_height * L::in_width)) return;
         const int y = p / L::in_width % L::in_height, x = p % L::in_width;
         const i64 slot = (i64)lane * images + p / (L::in_height * L::in_width);
-        const float* w = weights + (i64)which[lane] * pitch + L::weights;
+        const Stored* w = weights + (i64)which[lane] * pitch + L::weights;
         float sum = 0.0f;
         for (int tap = 0; tap < L::kernel * L::kernel; tap++) {
             const int below = y + L::in_before - tap / L::kernel, right = x + L::in_before - tap % L::kernel;
             if (below < 0 || right < 0 || below % L::stride != 0 || right % L::stride != 0) continue;
             const int from_y = below / L::stride, from_x = right / L::stride;
             if (from_y >= L::height || from_x >= L::width) continue;
-            const float* row = w + (tap * L::in_channels + channel) * L::out;
+            const Stored* row = w + (tap * L::in_channels + channel) * L::out;
             for (int o = 0; o < L::out; o++) sum += gradient_of_sum<L>(gradient, choice, slot, from_y, from_x, o) * row[o];
         }
         const i64 into = ((slot * L::in_height + y) * L::in_width + x) * L::in_channels + channel;
@@ -139,7 +139,7 @@ struct PoolShape {
 };
 
 // Where the largest of a window's values is, the first of equal ones; a NaN wins over everything after it.
-__device__ __forceinline__ int largest_in(const PoolShape& s, const float* window) {
+__device__ __forceinline__ int largest_in(const PoolShape& s, const Stored* window) {
     int best = 0;
     for (int i = 1; i < s.size * s.size; i++) {
         const int at = (i / s.size * s.in_width + i % s.size) * s.channels;
@@ -149,13 +149,13 @@ __device__ __forceinline__ int largest_in(const PoolShape& s, const float* windo
 }
 
 // pool_forward: map [slot][in_height][in_width][channels] -> map [slot][bordered height][width][channels].
-extern "C" __global__ void __launch_bounds__(256) pool_forward(PoolShape shape, int slots, const float* map, float* to) {
+extern "C" __global__ void __launch_bounds__(256) pool_forward(PoolShape shape, int slots, const Stored* map, Stored* to) {
     const int size = shape.height * shape.width * shape.channels;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = at / size;
         const int within = (int)(at % size), channel = within % shape.channels;
         const int x = within / shape.channels % shape.width, y = within / shape.channels / shape.width;
-        const float* window = map + ((slot * shape.in_height + y * shape.stride) * shape.in_width + x * shape.stride) * shape.channels + channel;
+        const Stored* window = map + ((slot * shape.in_height + y * shape.stride) * shape.in_width + x * shape.stride) * shape.channels + channel;
         float value = 0.0f;
         if (shape.average) {
             for (int i = 0; i < shape.size * shape.size; i++) value += window[(i / shape.size * shape.in_width + i % shape.size) * shape.channels];
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(256) pool_forward(PoolShape shape, 
 // pool_backward: gradient of the windows' values [slot][height][width][channels] -> that of the map read, or, where through_relu is 1, of what its
 // ReLU read.
 extern "C" __global__ void __launch_bounds__(256) pool_backward(
-    PoolShape shape, int slots, int through_relu, const float* map, const float* gradient, float* to) {
+    PoolShape shape, int slots, int through_relu, const Stored* map, const Stored* gradient, Stored* to) {
     const int size = shape.in_height * shape.in_width * shape.channels;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = at / size;
@@ -209,7 +209,7 @@ struct GroupNormShape {
 };
 
 // The mean of an image's group that begins at `from`, and 1 / sqrt(variance + epsilon), on every thread. `scratch` has a float for each warp.
-__device__ __forceinline__ void group_statistics(const GroupNormShape& s, const float* from, float* scratch, float& mean, float& factor) {
+__device__ __forceinline__ void group_statistics(const GroupNormShape& s, const Stored* from, float* scratch, float& mean, float& factor) {
     const int count = s.positions * s.group_channels;
     float sum = 0.0f, squares = 0.0f;
     for (int i = threadIdx.x; i < count; i += blockDim.x) sum += from[(i64)(i / s.group_channels) * s.channels + i % s.group_channels];
@@ -223,14 +223,14 @@ __device__ __forceinline__ void group_statistics(const GroupNormShape& s, const 
 
 // group_norm_forward: map [slot][positions][channels] -> map [slot][bordered height][width][channels]. A block takes a group of an image at a time.
 extern "C" __global__ void __launch_bounds__(256) group_norm_forward(
-    GroupNormShape shape, int images, const int* which, const float* weights, int pitch, const float* map, float* to) {
+    GroupNormShape shape, int images, const int* which, const float* weights, int pitch, const Stored* map, Stored* to) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, count = shape.positions * shape.group_channels;
     const float* w = weights + (i64)which[lane] * pitch;
     for (i64 block = blockIdx.x; block < (i64)images * shape.groups; block += gridDim.x) {
         const i64 slot = (i64)lane * images + block / shape.groups;
         const int first = (int)(block % shape.groups) * shape.group_channels;
-        const float* from = map + slot * shape.positions * shape.channels + first;
+        const Stored* from = map + slot * shape.positions * shape.channels + first;
         float mean, factor;
         group_statistics(shape, from, scratch, mean, factor);
         for (int i = threadIdx.x; i < count; i += blockDim.x) {
@@ -248,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(256) group_norm_forward(
 // a leaf of a lane, image by image; a warp takes a channel at a time.
 extern "C" __global__ void __launch_bounds__(256) group_norm_backward(
     GroupNormShape shape, int images, int length, int places, int through_relu, const int* which, const float* weights, int pitch,
-    const float* map, const float* gradient, float* to, float* sums) {
+    const Stored* map, const Stored* gradient, Stored* to, float* sums) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, leaf = blockIdx.y, from = blockIdx.x * shape.group_channels, count = shape.positions * shape.group_channels;
     const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;

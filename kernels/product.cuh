@@ -6,7 +6,12 @@
 //
 // Thread t of a warp is (group, place) = (t / 4, t % 4). By arithmetic in 32 bits it goes through the terms in order. With
 // TENSOR_PRODUCTS the tensor cores multiply: 1: factors rounded to TF32 (11 significant bits); 3: each factor split into two TF32 numbers, and
-// the three largest of the four products added up, each product too small by at most 2^-19 of itself.
+// the three largest of the four products added up, each product too small by at most 2^-19 of itself. With PAIRS factors lie in memory as two
+// bfloat16 numbers each (common.cuh), and the three largest of their four products are added up, each product off by at most 2^-15 of itself.
+
+#ifdef PAIRS
+#define TENSOR_PRODUCTS 3
+#endif
 
 #if defined(CUDA_EMU)
 #define COPY_ASYNC(to, from, bytes, there) emu_copy_async(to, from, bytes, there)
@@ -45,7 +50,7 @@ __device__ __forceinline__ void copy_now_16(float* to, const float* from, bool t
 
 // The copy of four numbers, of which `left` are there, or of zeros: at once where they begin at a multiple of 16 bytes.
 template <bool WIDE>
-__device__ __forceinline__ void copy_four(float* to, const float* from, bool there, int left) {
+__device__ __forceinline__ void copy_four(float* to, const Stored* from, bool there, int left) {
     if constexpr (WIDE) {
         COPY_ASYNC(to, from, 16, there);
     } else {
@@ -55,7 +60,8 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
 }
 
 // Returns `from`, and hides from the compiler how `from` was computed: copies then add offsets to one address, and do not compute the address again.
-__device__ __forceinline__ const float* known(const float* from) {
+template <class T>
+__device__ __forceinline__ const T* known(const T* from) {
 #ifndef CUDA_EMU
     asm("" : "+l"(from));
 #endif
@@ -72,37 +78,53 @@ struct Either<false, A, B> {
     typedef B Type;
 };
 
-// Terms that `multiply` takes at a time: those of a tensor core's product, or of a load of 16 bytes.
+// Terms that `multiply` takes at a time: those of a tensor core's product, of which a register has one or two, or of a load of 16 bytes.
+#if defined(PAIRS)
+#define TERMS_A_REGISTER 2
+#else
+#define TERMS_A_REGISTER 1
+#endif
 #ifdef TENSOR_PRODUCTS
-#define TERMS_AT_ONCE 8
+#define TERMS_AT_ONCE (8 * TERMS_A_REGISTER)
 #else
 #define TERMS_AT_ONCE 4
 #endif
 
+// Slabs whose products tensor cores add up by themselves.
+#ifdef PAIRS
+#define SLABS_LATE 8
+#else
+#define SLABS_LATE 1
+#endif
+
 // COUNT numbers that lie side by side where CHANNELS, the numbers from one position to the next, is a multiple of COUNT; `left` of them are there.
+// In memory they are floats or, of a map, Stored.
 template <int COUNT, int CHANNELS>
 struct Together {
     static constexpr bool WIDE = CHANNELS % COUNT == 0;
     float value[COUNT];
 
     __device__ __forceinline__ Together() {}
-    __device__ __forceinline__ Together(const float* from, int left) {
+    template <class N>
+    __device__ __forceinline__ Together(const N* from, int left) {
         if constexpr (WIDE && COUNT == 4) {
             const float4 four = *(const float4*)from;
-            value[0] = four.x, value[1] = four.y, value[2] = four.z, value[3] = four.w;
+            value[0] = number_of(from, four.x), value[1] = number_of(from, four.y);
+            value[2] = number_of(from, four.z), value[3] = number_of(from, four.w);
         } else if constexpr (WIDE && COUNT == 2) {
             const float2 two = *(const float2*)from;
-            value[0] = two.x, value[1] = two.y;
+            value[0] = number_of(from, two.x), value[1] = number_of(from, two.y);
         } else {
 #pragma unroll
             for (int n = 0; n < COUNT; n++) value[n] = n < left ? from[n] : 0.0f;
         }
     }
-    __device__ __forceinline__ void store(float* to, int left) const {
+    template <class N>
+    __device__ __forceinline__ void store(N* to, int left) const {
         if constexpr (WIDE && COUNT == 4) {
-            *(float4*)to = make_float4(value[0], value[1], value[2], value[3]);
+            *(float4*)to = make_float4(word_of(to, value[0]), word_of(to, value[1]), word_of(to, value[2]), word_of(to, value[3]));
         } else if constexpr (WIDE && COUNT == 2) {
-            *(float2*)to = make_float2(value[0], value[1]);
+            *(float2*)to = make_float2(word_of(to, value[0]), word_of(to, value[1]));
         } else {
 #pragma unroll
             for (int n = 0; n < COUNT; n++) {
@@ -118,7 +140,7 @@ struct Tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, DOWN = DOWN_, ACROSS = ACROSS_, ALONG = ALONG_;
     static constexpr int M = ROWS * DOWN, N = COLUMNS * ACROSS, THREADS = 32 * DOWN * ACROSS * ALONG;
     // A thread's sums, and how many of its columns lie side by side.
-    static constexpr int OWN_ROWS = ROWS / 8, OWN_COLUMNS = COLUMNS / 4, TOGETHER = TERMS_AT_ONCE == 8 ? 2 : 4;
+    static constexpr int OWN_ROWS = ROWS / 8, OWN_COLUMNS = COLUMNS / 4, TOGETHER = TERMS_AT_ONCE > 4 ? 2 : 4;
 
     static __device__ __forceinline__ int group() { return (threadIdx.x & 31) >> 2; }
     static __device__ __forceinline__ int place() { return threadIdx.x & 3; }
@@ -138,8 +160,15 @@ struct Tile {
 template <int SIZE, int TERMS_>
 struct ByTerm {
     static constexpr bool TERMS_TOGETHER = true;
+    static constexpr int TERMS = TERMS_;
+#ifdef PAIRS
+    // 4, 12, 20, ... 16-byte words, so that a warp's threads read four words each of 2 rows from different banks.
+    static constexpr int PITCH = TERMS / 4 % 8 == 4 ? TERMS : TERMS + 16;
+#else
     // An odd number of 16-byte words, so that a warp's threads read 8 rows from different banks.
-    static constexpr int TERMS = TERMS_, PITCH = TERMS / 4 % 2 ? TERMS : TERMS + 4, FLOATS = SIZE * PITCH;
+    static constexpr int PITCH = TERMS / 4 % 2 ? TERMS : TERMS + 4;
+#endif
+    static constexpr int FLOATS = SIZE * PITCH;
 };
 
 // The layout with rows side by side.
@@ -149,6 +178,16 @@ struct ByRow {
     // A warp's threads read 4 terms of 8 rows from different banks.
     static constexpr int TERMS = TERMS_, PITCH = SIZE + 8, FLOATS = TERMS * PITCH;
 };
+
+// Where a slab of layout ByRow has a term, if the other operand is A. In pairs a thread takes, of every 16 terms, the four from 4 place on where they
+// lie side by side: then ByRow has these four at place, place + 4, place + 8 and place + 12. Terms a power of two apart keep their distance.
+template <class A>
+__device__ __forceinline__ constexpr int term_slot(int term) {
+#ifdef PAIRS
+    if (A::TERMS_TOGETHER) return term / 16 * 16 + term % 4 * 4 + term / 4 % 4;
+#endif
+    return term;
+}
 
 // The slot in operand A of the row that is the thread's number `own`. Rows are stored in another order than a tile's, so that no two threads of a
 // warp meet in a bank.
@@ -183,6 +222,22 @@ __device__ __forceinline__ int column_in(int slot) {
 
 #ifdef TENSOR_PRODUCTS
 
+#ifdef PAIRS
+
+// The factors of two terms as the tensor cores take them: the upper halves of their words side by side, and the lower halves.
+struct Factor {
+    float high, low;
+
+    __device__ __forceinline__ Factor() {}
+    __device__ __forceinline__ explicit Factor(const float (&words)[2]) {
+        const u32 first = __float_as_uint(words[0]), second = __float_as_uint(words[1]);
+        high = __uint_as_float(__byte_perm(first, second, 0x7632));
+        low = __uint_as_float(__byte_perm(first, second, 0x5410));
+    }
+};
+
+#else
+
 // A number's part that TF32 holds, to the nearest, ties away from zero.
 __device__ __forceinline__ float rounded(float value) {
 #ifdef CUDA_EMU
@@ -202,7 +257,8 @@ struct Factor {
     float high, low;
 
     __device__ __forceinline__ Factor() {}
-    __device__ __forceinline__ explicit Factor(float value) {
+    __device__ __forceinline__ explicit Factor(const float (&words)[1]) {
+        const float value = words[0];
         if (TENSOR_PRODUCTS == 3) {
             high = __int_as_float(__float_as_int(value) & ~0x1fff);
             low = value - high;
@@ -213,68 +269,132 @@ struct Factor {
     }
 };
 
-#ifdef CUDA_EMU
-// A number as the tensor cores see it: cut off to TF32.
-__device__ __forceinline__ float cut_off(float value) { return __int_as_float(__float_as_int(value) & ~0x1fff); }
 #endif
 
-// sums += a b for a warp, 16 x 8 x 8: the fragments are mma.m16n8k8's of the PTX manual. A thread has
-// a: (group, place), (group + 8, place), (group, place + 4), (group + 8, place + 4); b: (place, group), (place + 4, group);
+// A register's term number `n` as the tensor cores see it: a TF32 number, cut off; or one of two bfloat16 numbers, the first in the lower half.
+#ifdef CUDA_EMU
+#ifdef PAIRS
+__device__ __forceinline__ float term_of(float held, int n) { return __uint_as_float(__float_as_uint(held) >> 16 * n << 16); }
+#else
+__device__ __forceinline__ float term_of(float held, int) { return __int_as_float(__float_as_int(held) & ~0x1fff); }
+#endif
+#endif
+#ifdef PAIRS
+#define MMA "m16n8k16.row.col.f32.bf16.bf16.f32"
+#else
+#define MMA "m16n8k8.row.col.f32.tf32.tf32.f32"
+#endif
+
+// sums += a b for a warp, 16 x 8 x TERMS_AT_ONCE: the fragments are those of mma.m16n8k8 and m16n8k16 in the PTX manual. With a term a register, a
+// thread has a: (group, place), (group + 8, place), (group, place + 4), (group + 8, place + 4); b: (place, group), (place + 4, group); with two terms
+// a register the terms 2 place and 2 place + 1 in place of `place`, and 8 more in place of 4 more. In both cases it has
 // sums: (group, 2 place), (group, 2 place + 1), (group + 8, 2 place), (group + 8, 2 place + 1).
 __device__ __forceinline__ void mma(float sums[4], const float a[4], const float b[2]) {
 #ifdef CUDA_EMU
     const int group = (threadIdx.x & 31) >> 2, place = threadIdx.x & 3;
-    for (int k = 0; k < 8; k++) {
-        const float upper = cut_off(__shfl_sync(FULL_WARP, a[k / 4 * 2], group * 4 + k % 4));
-        const float lower = cut_off(__shfl_sync(FULL_WARP, a[k / 4 * 2 + 1], group * 4 + k % 4));
-        const float left = cut_off(__shfl_sync(FULL_WARP, b[k / 4], 2 * place * 4 + k % 4));
-        const float right = cut_off(__shfl_sync(FULL_WARP, b[k / 4], (2 * place + 1) * 4 + k % 4));
+    for (int k = 0; k < TERMS_AT_ONCE; k++) {
+        const int held = k / (4 * TERMS_A_REGISTER), by = k / TERMS_A_REGISTER % 4, n = k % TERMS_A_REGISTER;
+        const float upper = term_of(__shfl_sync(FULL_WARP, a[held * 2], group * 4 + by), n);
+        const float lower = term_of(__shfl_sync(FULL_WARP, a[held * 2 + 1], group * 4 + by), n);
+        const float left = term_of(__shfl_sync(FULL_WARP, b[held], 2 * place * 4 + by), n);
+        const float right = term_of(__shfl_sync(FULL_WARP, b[held], (2 * place + 1) * 4 + by), n);
         sums[0] += upper * left;
         sums[1] += upper * right;
         sums[2] += lower * left;
         sums[3] += lower * right;
     }
 #else
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm("mma.sync.aligned." MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(__float_as_int(a[0])), "r"(__float_as_int(a[1])), "r"(__float_as_int(a[2])), "r"(__float_as_int(a[3])), "r"(__float_as_int(b[0])),
           "r"(__float_as_int(b[1])));
 #endif
 }
 
-// sums += a b over the slab's terms of this warp. Tensor cores cut off what does not fit a sum; so that this does not add up, a slab's products are
-// summed by themselves and then added, rounded, to the sums.
-template <class T, class A, class B>
-__device__ __forceinline__ void multiply(const float* a, const float* b, float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS]) {
-    constexpr int TERMS = A::TERMS / T::ALONG, ACROSS = T::COLUMNS / 8;
-    const int first = (T::ALONG > 1 ? T::along() * TERMS : 0) + T::place(), top = T::warp_row() + T::group(), left = T::warp_column() + T::group();
-    // Where the thread's first row and column are; all else is a constant away.
-    a += A::TERMS_TOGETHER ? top * A::PITCH + first : first * A::PITCH + top;
-    b += B::TERMS_TOGETHER ? left * B::PITCH + first : first * B::PITCH + left;
-    Factor right[TERMS / 8][ACROSS][2];
+// The words of the terms that a register holds: the thread's register number `part`, of those for TERMS_AT_ONCE terms, of a row or column. `from`
+// is where the thread's first one is, `across` and `term` are how far away the row or column and the first of TERMS_AT_ONCE terms are.
+template <class OPERAND>
+__device__ __forceinline__ void load_words(float (&words)[TERMS_A_REGISTER], const float* from, int across, int term, int part) {
 #pragma unroll
-    for (int k = 0; k < TERMS; k += 8) {
+    for (int n = 0; n < TERMS_A_REGISTER; n++) {
+        const int own = part * TERMS_A_REGISTER + n;
+#ifdef PAIRS
+        if (OPERAND::TERMS_TOGETHER) {
+            words[n] = from[across * OPERAND::PITCH + term + own];
+            continue;
+        }
+#endif
+        words[n] = from[OPERAND::TERMS_TOGETHER ? across * OPERAND::PITCH + term + 4 * own : (term + 4 * own) * OPERAND::PITCH + across];
+    }
+}
+
+// A thread's sums. Tensor cores cut off what does not fit a sum; so that this does not add up, the products of LATE slabs (0: until the next
+// settle()) are summed by themselves, and then added, rounded, to the sums.
+template <class T, int LATE = 1>
+struct Sums {
+    float total[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+    float fresh[LATE != 1 ? T::ROWS / 16 : 1][T::COLUMNS / 8][4] = {};
+    int slabs = 0;
+
+    // Adds up what was summed by itself.
+    __device__ __forceinline__ void settle() {
+        slabs = 0;
+#pragma unroll
+        for (int down = 0; LATE != 1 && down < T::ROWS / 16; down++) add(down, fresh[down]);
+    }
+
+    // Adds products to the sums, and makes them 0.
+    __device__ __forceinline__ void add(int down, float (&products)[T::COLUMNS / 8][4]) {
+#pragma unroll
+        for (int across = 0; across < T::COLUMNS / 8; across++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                total[2 * down + i / 2][2 * across + i % 2] += products[across][i];
+                products[across][i] = 0.0f;
+            }
+        }
+    }
+};
+
+// sums += a b over the slab's terms of this warp.
+template <class T, class A, class B, int LATE>
+__device__ __forceinline__ void multiply(const float* a, const float* b, Sums<T, LATE>& sums) {
+    constexpr int TERMS = A::TERMS / T::ALONG, ACROSS = T::COLUMNS / 8;
+    static_assert(TERMS % TERMS_AT_ONCE == 0, "whole products of the tensor cores");
+    const int first = T::ALONG > 1 ? T::along() * TERMS : 0, top = T::warp_row() + T::group(), left = T::warp_column() + T::group();
+    // Where the thread's first row and column are; all else is a constant away.
+#ifdef PAIRS
+    constexpr int SIDE_BY_SIDE = 4;
+#else
+    constexpr int SIDE_BY_SIDE = 1;
+#endif
+    a += A::TERMS_TOGETHER ? top * A::PITCH + first + T::place() * SIDE_BY_SIDE : (first + T::place()) * A::PITCH + top;
+    b += B::TERMS_TOGETHER ? left * B::PITCH + first + T::place() * SIDE_BY_SIDE : (first + T::place()) * B::PITCH + left;
+    Factor right[TERMS / TERMS_AT_ONCE][ACROSS][2];
+#pragma unroll
+    for (int k = 0; k < TERMS; k += TERMS_AT_ONCE) {
 #pragma unroll
         for (int across = 0; across < ACROSS; across++) {
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-                const int term = k + 4 * half, column = 8 * across;
-                right[k / 8][across][half] = Factor(b[B::TERMS_TOGETHER ? column * B::PITCH + term : term * B::PITCH + column]);
+                float words[TERMS_A_REGISTER];
+                load_words<B>(words, b, 8 * across, k, half);
+                right[k / TERMS_AT_ONCE][across][half] = Factor(words);
             }
         }
     }
 #pragma unroll
     for (int down = 0; down < T::ROWS / 16; down++) {
-        float fresh[ACROSS][4];
+        float slab[ACROSS][4] = {};
+        float (&fresh)[ACROSS][4] = LATE != 1 ? sums.fresh[LATE != 1 ? down : 0] : slab;
 #pragma unroll
-        for (int across = 0; across < ACROSS; across++) fresh[across][0] = fresh[across][1] = fresh[across][2] = fresh[across][3] = 0.0f;
-#pragma unroll
-        for (int k = 0; k < TERMS; k += 8) {
+        for (int k = 0; k < TERMS; k += TERMS_AT_ONCE) {
             float high[4], low[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int term = k + i / 2 * 4, row = 16 * down + i % 2 * 8;
-                const Factor factor(a[A::TERMS_TOGETHER ? row * A::PITCH + term : term * A::PITCH + row]);
+                float words[TERMS_A_REGISTER];
+                load_words<A>(words, a, 16 * down + i % 2 * 8, k, i / 2);
+                const Factor factor(words);
                 high[i] = factor.high;
                 low[i] = factor.low;
             }
@@ -283,25 +403,30 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
             for (int product = 3 - TENSOR_PRODUCTS; product < 3; product++) {
 #pragma unroll
                 for (int across = 0; across < ACROSS; across++) {
-                    const Factor* own = right[k / 8][across];
+                    const Factor* own = right[k / TERMS_AT_ONCE][across];
                     const float right_high[2] = {own[0].high, own[1].high}, right_low[2] = {own[0].low, own[1].low};
                     mma(fresh[across], product == 0 ? low : high, product == 1 ? right_low : right_high);
                 }
             }
         }
-#pragma unroll
-        for (int across = 0; across < ACROSS; across++) {
-#pragma unroll
-            for (int i = 0; i < 4; i++) sums[2 * down + i / 2][2 * across + i % 2] += fresh[across][i];
-        }
+        if (LATE == 1) sums.add(down, slab);
     }
+    if (LATE > 1 && ++sums.slabs == LATE) sums.settle();
 }
 
 #else
 
+// A thread's sums.
+template <class T, int LATE = 1>
+struct Sums {
+    float total[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+
+    __device__ __forceinline__ void settle() {}
+};
+
 // sums += a b over the slab's terms of this warp, in order.
-template <class T, class A, class B>
-__device__ __forceinline__ void multiply(const float* a, const float* b, float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS]) {
+template <class T, class A, class B, int LATE>
+__device__ __forceinline__ void multiply(const float* a, const float* b, Sums<T, LATE>& sums) {
     constexpr int TERMS = A::TERMS / T::ALONG;
     static_assert(TERMS % 4 == 0 || !(A::TERMS_TOGETHER || B::TERMS_TOGETHER), "terms that lie side by side are loaded four at a time");
     const int first = T::ALONG > 1 ? T::along() * TERMS : 0;
@@ -336,7 +461,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
 #pragma unroll
             for (int row = 0; row < T::OWN_ROWS; row++) {
 #pragma unroll
-                for (int column = 0; column < T::OWN_COLUMNS; column++) sums[row][column] += left[i][row] * right[i][column];
+                for (int column = 0; column < T::OWN_COLUMNS; column++) sums.total[row][column] += left[i][row] * right[i][column];
             }
         }
     }

@@ -85,6 +85,11 @@ extern "C" __global__ void __launch_bounds__(256) update(
     }
 }
 
+// store: `count` weights as convolutions' products read them where these are pairs. Bound by bytes: 8 a weight.
+extern "C" __global__ void __launch_bounds__(256) store(i64 count, const float* weights, Stored* to) {
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (i64)gridDim.x * blockDim.x) to[i] = weights[i];
+}
+
 // clock_step: begins a step, once everything of the last one is done.
 extern "C" __global__ void clock_step(u32* clock) {
     if (blockIdx.x == 0 && threadIdx.x == 0) clock[1] = clock[0];

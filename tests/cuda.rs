@@ -86,12 +86,14 @@ fn gradients_and_losses_agree() {
     }
 }
 
-/// Split products are as exact as 32 bits: the same bounds, which TF32 alone does not keep (below).
+/// Split products and products in pairs keep the bounds of 32 bits, which TF32 alone does not (below).
 #[test]
-fn gradients_by_split_products_agree() {
-    let split = Execution { products: Products::Split, ..Execution::default() };
-    for name in NETWORKS {
-        gradients_agree(&split, &format!("{name}, split"), &Network::new(name), &[(2, 3)]);
+fn gradients_by_tensor_cores_agree() {
+    for products in [Products::Split, Products::Pairs] {
+        for name in NETWORKS {
+            let execution = Execution { products, ..Execution::default() };
+            gradients_agree(&execution, &format!("{name}, {products}"), &Network::new(name), &[(2, 3)]);
+        }
     }
 }
 
@@ -141,9 +143,9 @@ fn gradients_of_other_networks_agree() {
     ];
     for (image, layers) in networks {
         let network = Network::listed(&[layers, vec![LayerSpec::dense(10)]].concat(), image, 10).unwrap();
-        // Both have equal layouts, but for the order of rows and columns in shared memory: one network stands for all.
-        let both = if image[2] == 1 { &[Products::Fused, Products::Split][..] } else { &[Products::Fused] };
-        for &products in both {
+        // All have equal layouts, but for the order of rows and columns in shared memory: one network stands for the others.
+        let all = if image[2] == 1 { &[Products::Fused, Products::Split, Products::Pairs][..] } else { &[Products::Fused] };
+        for &products in all {
             let execution = Execution { products, ..Execution::default() };
             gradients_agree(&execution, &format!("{products} {image:?}"), &network, &[(1, 3), (2, 40)]);
         }
@@ -318,7 +320,7 @@ fn bits_do_not_depend_on_how_high_tiles_are() {
     let layers = [valid(20, 3), LayerSpec::Relu, valid(40, 4), LayerSpec::Relu, pool, LayerSpec::Flatten, LayerSpec::dense(10)];
     let (network, dataset) = problem_of(Network::listed(&layers, [9, 11, 1], 10).unwrap(), 90);
     let starts = [start(&network, 5, 1.0, OptimizerName::Momentum, constant(0.02))];
-    for products in [Products::Fused, Products::Split] {
+    for products in [Products::Fused, Products::Split, Products::Pairs] {
         let in_passes_of = |slots: usize| {
             let cuda = open(&Execution { products, ..Execution::default() })?.with_slots(slots);
             Some(trained(&mut cuda.backend(&network, &dataset, &Single).unwrap(), &starts, 1, 64))

@@ -55,7 +55,7 @@ fn number(variable: &str, without: u64) -> u64 {
 }
 
 fn products_of(seed: u64) -> Products {
-    [Products::Fused, Products::Split, Products::Cublas][seed as usize % 3]
+    [Products::Fused, Products::Split, Products::Cublas, Products::Pairs][seed as usize % 4]
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn any_number_of_terms_agrees() {
     let convolution = |channels| LayerSpec::convolution(channels, 1, 1, Padding::Valid);
     for channels in [12, 20, 24, 28] {
         let layers = [convolution(channels), LayerSpec::Relu, convolution(20), LayerSpec::Relu, LayerSpec::GlobalMean, LayerSpec::dense(3)];
-        for products in [Products::Fused, Products::Split] {
+        for products in [Products::Fused, Products::Split, Products::Pairs] {
             compare(&Case::of_layers(&layers, [14, 14, 1], 3, 2), &Execution { products, ..Execution::default() });
         }
     }
@@ -94,7 +94,7 @@ fn built_in_networks_agree() {
 #[test]
 fn any_number_of_classes_agrees() {
     for classes in [2, 16, 17, 300] {
-        for products in [Products::Fused, Products::Cublas] {
+        for products in [Products::Fused, Products::Cublas, Products::Pairs] {
             compare(&Case::of_classes(classes, 6), &Execution { products, ..Execution::default() });
         }
     }
@@ -106,7 +106,7 @@ fn normalised_groups_agree() {
     let initialisation = Initialisation::VarianceScaling;
     let convolution =
         |channels| LayerSpec::Convolution { channels, kernel: 3, stride: 1, padding: Padding::Same, initialisation, bias: false };
-    for (groups, products) in [(18, Products::Fused), (6, Products::Cublas), (1, Products::Split)] {
+    for (groups, products) in [(18, Products::Fused), (6, Products::Cublas), (1, Products::Split), (2, Products::Pairs)] {
         let norm = LayerSpec::GroupNorm { groups };
         let first = [convolution(18), LayerSpec::Relu, norm.clone(), convolution(18), norm, LayerSpec::Relu];
         let layers = [&first[..], &[convolution(4), LayerSpec::Flatten, LayerSpec::dense(3)]].concat();
@@ -151,16 +151,20 @@ fn random_networks_use_every_kind_of_kernel() {
 #[test]
 #[ignore = "a tool of tests/gpu/build.sh, which needs no GPU"]
 fn kernels_are_compiled_ahead() {
-    use Arithmetic::{Single, Split, Tf32};
+    use Arithmetic::{Pairs, Single, Split, Tf32};
     let built_in = [NetworkName::SimpleCnn, NetworkName::Resnet8].map(|name| (name.to_string(), Network::new(name)));
     let mut wanted = Vec::new();
-    for (capability, ways) in [((9, 0), &[Single, Split, Tf32][..]), ((8, 0), &[Single, Split, Tf32]), ((7, 0), &[Single])] {
+    for (capability, ways) in [((9, 0), &[Single, Split, Pairs, Tf32][..]), ((8, 0), &[Single, Split, Pairs, Tf32]), ((7, 0), &[Single])] {
         wanted.extend(
             built_in.iter().flat_map(|(name, network)| ways.iter().map(move |&way| (name.clone(), network.clone(), way, capability))),
         );
     }
     wanted.extend((0..number("DPS_NETWORKS", 8)).map(|seed| {
-        let way = if products_of(seed) == Products::Split { Split } else { Single };
+        let way = match products_of(seed) {
+            Products::Split => Split,
+            Products::Pairs => Pairs,
+            Products::Fused | Products::Cublas => Single,
+        };
         (format!("seed {seed}"), (*Case::new(seed, 1).network).clone(), way, (9, 0))
     }));
     for (name, network, way, (major, minor)) in wanted {

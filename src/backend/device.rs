@@ -18,18 +18,17 @@ pub enum Chosen {
 /// cache that is not used. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for any but the CPU's own products without one: never a silent
 /// fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Vec<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();
     let wanted = match execution {
-        Execution { products: Products::Cublas, .. } => Some("execution.products = \"cublas\""),
-        Execution { products: Products::Split, .. } => Some("execution.products = \"split\""),
-        Execution { tf32: true, .. } => Some("execution.tf32 = true"),
+        Execution { tf32: true, .. } => Some("execution.tf32 = true".to_owned()),
+        Execution { products, .. } if *products != Products::Fused => Some(format!("execution.products = \"{products}\"")),
         _ => None,
     };
-    if let (DeviceName::Cpu, Some(wanted)) = (execution.device, wanted) {
+    if let (DeviceName::Cpu, Some(wanted)) = (execution.device, &wanted) {
         return Err(Error::Device {
             device: "cpu".into(),
             problem: format!(

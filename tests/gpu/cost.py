@@ -48,13 +48,18 @@ REGISTERS, SHARED, BLOCKS, WARPS = 65536, 233_472, 32, 64
 LANES = 100
 # Warp instructions of all kernels but the update an image, at most.
 CEILINGS = {
-    ("listed-residual", "fused"): {"training": 1_200_000, "evaluation": 334_500},
-    ("listed-residual", "split"): {"training": 625_000, "evaluation": 170_500},
-    ("simple-cnn", "fused"): {"training": 429_000, "evaluation": 145_000},
-    ("simple-cnn", "split"): {"training": 164_500, "evaluation": 57_200},
-    ("resnet-8", "fused"): {"training": 1_645_000, "evaluation": 506_000},
-    ("resnet-8", "split"): {"training": 774_000, "evaluation": 241_500},
+    ("listed-residual", "fused"): {"training": 1_181_500, "evaluation": 332_500},
+    ("listed-residual", "split"): {"training": 590_000, "evaluation": 152_700},
+    ("listed-residual", "pairs"): {"training": 471_500, "evaluation": 115_000},
+    ("simple-cnn", "fused"): {"training": 423_000, "evaluation": 142_400},
+    ("simple-cnn", "split"): {"training": 156_800, "evaluation": 53_100},
+    ("simple-cnn", "pairs"): {"training": 109_600, "evaluation": 37_200},
+    ("resnet-8", "fused"): {"training": 1_621_000, "evaluation": 505_500},
+    ("resnet-8", "split"): {"training": 728_000, "evaluation": 220_000},
+    ("resnet-8", "pairs"): {"training": 558_800, "evaluation": 165_300},
 }
+# Slabs whose products in pairs are added up by the tensor cores alone: kernels/product.cuh.
+SLABS_LATE = 8
 # Leaves of a batch of 64, and the most instructions by which a warp updates 32 parameters from so many.
 LEAVES, UPDATE = 8, 187
 
@@ -126,7 +131,7 @@ def update(lines, labels, leaves):
 
 
 # Kernels of no layer that a step or an evaluation has, but for the update, and one that has no loop.
-OTHERS = ["gather", "global_mean", "global_mean_backward", "dense_forward", "dense_backward", "unpool"]
+OTHERS = ["gather", "global_mean", "global_mean_backward", "dense_forward", "dense_backward", "unpool", "store"]
 
 
 class Turns:
@@ -192,8 +197,8 @@ def scaled(counts, by):
 
 
 class Kernel:
-    """A layer's kernel: its instructions a warp, by kind: those outside the loop over slabs, those inside, and those inside that a data gradient goes
-    through once a tap; and its registers a thread and bytes of shared memory a block."""
+    """A layer's kernel: its instructions a warp, by kind: those outside the loop over slabs, those inside, those inside that a data gradient goes
+    through once a tap, and those by which sums of several slabs are added up; and its registers a thread and bytes of shared memory a block."""
 
     def __init__(self, lines, labels, registers, shared):
         self.registers, self.shared = registers, shared
@@ -205,7 +210,7 @@ class Kernel:
                 loops[to] = max(loops.get(to, 0), at)
             elif to > at:
                 jumps.append((at, to))
-        work = re.compile(r"\b(FFMA|HMMA)\b")
+        work = re.compile(r"\bHMMA\b" if any("HMMA" in line for line in lines) else r"\bFFMA\b")
         products = lambda start, end: sum(bool(work.search(line)) for line in lines[start : end + 1])
         start, end = max(loops.items(), key=lambda loop: products(*loop), default=(0, -1))
         # A kernel whose terms all fit one slab has no such loop.
@@ -219,10 +224,15 @@ class Kernel:
                 over = [jump for jump in jumps if start <= jump[0] < search and last < jump[1] <= end]
                 if len(over) > 1 and over[1][1] > last + 1:
                     self.tap = kinds(lines[over[1][0] + 1 : over[1][1]])
-        self.slab -= self.tap
+        # Nothing but sums lies between a jump that leaves them out and where it goes.
+        other = re.compile(r"\b(HMMA|LDS|LDGSTS|BAR|BRA)\b")
+        sums = [lines[at + 1 : to] for at, to in jumps if start <= at and to <= end and not any(other.search(line) for line in lines[at + 1 : to])]
+        late = max(sums, key=lambda part: sum("FADD" in line for line in part), default=[])
+        self.late = kinds(late) if sum("FADD" in line for line in late) >= 8 else collections.Counter()
+        self.slab -= self.tap + self.late
 
     def warp(self, slabs, taps):
-        parts = [(self.once, 1), (self.slab, slabs), (self.tap, taps)]
+        parts = [(self.once, 1), (self.slab, slabs), (self.tap, taps), (self.late, slabs // SLABS_LATE)]
         return {kind: sum(part[kind] * times for part, times in parts) for kind in [*KINDS, REST]}
 
     def resident(self, warps):
@@ -316,6 +326,8 @@ class Program:
     def __init__(self, folder, nvdisasm, name):
         self.kernels, self.turns, self.updates = disassembled(nvdisasm, folder / f"{name}.cubin")
         self.layers, self.tiles, self.few = layers((folder / f"{name}.cu").read_text())
+        # Instructions by which a warp stores 32 weights anew, where products read them in another form.
+        self.store = sum((self.turns.once["store"] + self.turns.turn("store", 1, 1)).values()) if name.endswith("-pairs") else 0
 
     def rows(self, images, training, low=True):
         """For each kernel of a layer: its name, blocks a lane, warps of a block, and instructions of a warp by kind; without those of low tiles, or
@@ -417,6 +429,8 @@ class Program:
         leaves = math.ceil(images / leaf(images))
         if training:
             rows.append((math.ceil(self.parameters() / 256), 8, self.updates[leaves], 0))
+        if self.store:
+            rows.append((math.ceil(self.parameters() / 256), 8, self.store, 0))
         for blocks, warps, instructions, tensor in rows:
             # Blocks of the busiest multiprocessor.
             each = math.ceil(blocks * lanes / MULTIPROCESSORS)
@@ -432,6 +446,7 @@ class Program:
             memory = self.bytes(training) * images * lanes / MEMORY / SHARE[end]
             if training:
                 memory += 4 * (2 * leaves + 4) * self.parameters() * lanes / MEMORY / SHARE[end]
+            memory += 8 * bool(self.store) * self.parameters() * lanes / MEMORY / SHARE[end]
             if memory > ranges[end]:
                 longest = (memory, "memory")
             ranges[end] = max(ranges[end], memory)
@@ -462,6 +477,9 @@ EVALUATED = 200
 
 # GPUs of a host with several, and the numbers of the rule by which they share a batch: `sharing.rs` has them.
 GPUS = 8
+# Products -> the constant of `sharing.rs` that has their rate.
+RATES = {"fused": "IN_32_BITS", "split": "SPLIT", "pairs": "PAIRS"}
+WORDS = {"fused": "fused products", "split": "split products", "pairs": "products in pairs"}
 
 
 def sharing_rule(file):
@@ -471,7 +489,7 @@ def sharing_rule(file):
 
 def shared(program, products, rule, batch):
     """GPUs that share a batch where the program chooses: `Sharing::ranks_a_batch` of src/backend/sharing.rs."""
-    rate = rule["SPLIT"] if products == "split" else rule["IN_32_BITS"]
+    rate = rule[RATES[products]]
     examples = 4 * program.parameters() / rule["LINKED"] / rule["PART"] * rate / program.flop(True)
     return max(size for size in (1, 2, 4, 8) if size == 1 or batch // size >= 1 + examples * (size - 1))
 
@@ -545,24 +563,25 @@ def tables(programs, rule):
     patches, unpooled = simple.other_bytes()
     full = lambda size: f"{1e9 * size / MEMORY:.0f} ns"
     each = ["{:.0f} to {:.0f} ns".format(*(1e9 * end / 1024 / LANES for end in programs["simple-cnn", products].seconds(1024, LANES, True)[0]))
-            for products in ("fused", "split")]
-    lines += ["", f"A training image of Simple-CNN takes {each[0]} with fused products, {each[1]} with split ones. Its {simple.bytes(True):,.0f} bytes take "
+            for products in RATES]
+    lines += ["", f"A training image of Simple-CNN takes {each[0]} with fused products, {each[1]} with split ones, {each[2]} with pairs. Its {simple.bytes(True):,.0f} bytes take "
               f"{full(simple.bytes(True))} of the memory at its full rate; {unpooled:,.0f} of them, {full(unpooled)}, are the second convolution's gradient, unpooled. "
               f"Patches for cuBLAS are {patches:,.0f} bytes more, {full(patches)}.", ""]
-    for products in ("fused", "split"):
+    for products in RATES:
         (low, high), shipped = (figure_1b(programs["simple-cnn", products], race) for race in (1, RACE))
-        lines.append(f"Figure 1b of the paper (MNIST, Momentum, 14 batch sizes, 4 sparsities, 100 trials) with {products} products: {shipped[0]:.0f} to {shipped[1]:.0f} minutes as configured, "
+        lines.append(f"Figure 1b of the paper (MNIST, Momentum, 14 batch sizes, 4 sparsities, 100 trials) with {WORDS[products]}: {shipped[0]:.0f} to {shipped[1]:.0f} minutes as configured, "
                      f"with `race = {RACE}`; {low:.0f} to {high:.0f} with `race = true`. Predicted, without scores of connections.")
+    several = []
     lines += ["", f"| products | batch size | a step on {GPUS} GPUs that share the trials | that share the batch | the program chooses |", "|---|---|---|---|---|"]
-    for products in ("fused", "split"):
+    for products in RATES:
         program = programs["simple-cnn", products]
         size_of = lambda batch: shared(program, products, rule, batch)
         for batch in (128, 1024, 4096, 16384):
             alone, all_of_them = (shown(on_several(program, rule, batch, size)) for size in (1, GPUS))
             lines.append(f"| {products} | {batch:,} | {alone} | {all_of_them} | {size_of(batch)} a batch |")
         low, high = figure_1b(program, RACE, lambda batch: on_several(program, rule, batch, size_of(batch)))
-        each.append(f"{low:.0f} to {high:.0f} minutes with {products} products")
-    lines += ["", f"Figure 1b as configured on {GPUS} GPUs: {each[2]}, {each[3]}. Predicted, without scores of connections."]
+        several.append(f"{low:.0f} to {high:.0f} minutes with {WORDS[products]}")
+    lines += ["", f"Figure 1b as configured on {GPUS} GPUs: {', '.join(several)}. Predicted, without scores of connections."]
     return "\n".join(lines) + "\n", failed
 
 

@@ -14,12 +14,13 @@ use dps::network::{Initialisation, LayerSpec, Network, NetworkName, Padding};
 use dps::settings;
 
 /// Architectures, and how the fused kernels multiply: the first has no TF32.
-const VARIANTS: [(&str, Arithmetic); 5] = [
+const VARIANTS: [(&str, Arithmetic); 6] = [
     ("sm_70", Arithmetic::Single),
     ("sm_80", Arithmetic::Single),
     ("sm_90", Arithmetic::Single),
     ("sm_80", Arithmetic::Tf32),
     ("sm_90", Arithmetic::Split),
+    ("sm_90", Arithmetic::Pairs),
 ];
 
 /// Registers, shared memory and spilled bytes of a kernel for an architecture, by the compiler.
@@ -62,13 +63,17 @@ fn compile(source: &str, (architecture, arithmetic): (&str, Arithmetic)) -> Resu
     }
 }
 
+fn products(arithmetic: Arithmetic) -> &'static str {
+    match arithmetic {
+        Arithmetic::Single => "fused",
+        Arithmetic::Tf32 => "TF32",
+        Arithmetic::Split => "split",
+        Arithmetic::Pairs => "pairs",
+    }
+}
+
 fn name((architecture, arithmetic): (&str, Arithmetic)) -> String {
-    let products = match arithmetic {
-        Arithmetic::Single => "",
-        Arithmetic::Tf32 => " TF32",
-        Arithmetic::Split => " split",
-    };
-    format!("{architecture}{products}")
+    if arithmetic == Arithmetic::Single { architecture.to_owned() } else { format!("{architecture} {}", products(arithmetic)) }
 }
 
 /// The number before `unit` in a message such as "ptxas info    : Used 40 registers, 8192 bytes smem".
@@ -178,7 +183,7 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
             let source = source(layers, variant);
             let (log, code) = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}, {network}: {problem}"));
             if architecture.starts_with("sm_90") && network != "unlike" {
-                let file = kept.join(format!("{network}-{}", if variant.1 == Arithmetic::Split { "split" } else { "fused" }));
+                let file = kept.join(format!("{network}-{}", products(variant.1)));
                 std::fs::write(file.with_extension("cu"), &source).unwrap();
                 std::fs::write(file.with_extension("cubin"), code).unwrap();
             }

@@ -49,8 +49,14 @@ fn program_split() {
 }
 
 #[test]
+#[ignore = "a program of faults_planted_in_the_kernels_are_noticed"]
+fn program_pairs() {
+    gradient_agrees(Products::Pairs);
+}
+
+#[test]
 fn faults_planted_in_the_kernels_are_noticed() {
-    for program in ["program_fused", "program_split"] {
+    for program in ["program_fused", "program_split", "program_pairs"] {
         let Some((passed, printed)) = by_ptx(program, None) else { return };
         assert!(passed, "{program}: {printed}");
     }
@@ -70,7 +76,7 @@ const WAIT: &str = "COPIES_WAIT(STAGES - 2);\n        __syncthreads();\n        
 const SUM: &str = "    __syncthreads();\n    if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = value;\n    __syncthreads();";
 
 /// A program, text of the kernels, what takes its place, and words by which it is noticed.
-const FAULTS: [(&str, &str, &str, &str); 13] = [
+const FAULTS: [(&str, &str, &str, &str); 16] = [
     // A barrier out.
     ("program_fused", WAIT, "COPIES_WAIT(STAGES - 2); if (slab + STAGES - 1 < slabs) stage(space + into);", "a read after a write by"),
     ("program_fused", SUM, "if ((threadIdx.x & 31) == 0) scratch[threadIdx.x >> 5] = value;", "nobody has written"),
@@ -86,6 +92,10 @@ const FAULTS: [(&str, &str, &str, &str); 13] = [
     // Fragments exchanged, which the numbers alone show.
     ("program_split", "{%4,%5,%6,%7}", "{%4,%6,%5,%7}", "the gradient is off by"),
     ("program_split", "{%8,%9}", "{%9,%8}", "the gradient is off by"),
+    // In pairs: the rests of two factors in the wrong order, a term where another's partner is read, and the number of a slab's group unwritten.
+    ("program_pairs", "0x5410", "0x1054", "the gradient is off by"),
+    ("program_pairs", "term % 4 * 4 + term / 4 % 4", "term % 16", "the gradient is off by"),
+    ("program_pairs", "if (LATE && thread == 0)", "if (LATE && thread == 0 && tap > 0)", "nobody has written it"),
     // Copies of something in place of zeros.
     ("program_fused", "((there) ? bytes : 0)", "(bytes)", "the gradient is off by"),
     // A copy of 16 bytes from between two multiples of 16.

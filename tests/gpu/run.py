@@ -59,11 +59,12 @@ SPEEDS = [
     (SIMPLE_CNN, 64, 100, 100, 0, "split"),
     (SIMPLE_CNN, 1024, 100, 8, 0, "split"),
     (SIMPLE_CNN, 64, 100, 100, 0.9, "fused"),
+    (SIMPLE_CNN, 64, 100, 100, 0, "pairs"),
+    (SIMPLE_CNN, 1024, 100, 8, 0, "pairs"),
     (RESNET_8, 128, 100, 10, 0, "fused"),
-    (RESNET_8, 128, 100, 10, 0, "split"),
-    (SIMPLE_CNN, 16384, 100, 1, 0, "fused"),
-    (SIMPLE_CNN, 16384, 100, 1, 0, "split"),
-    (SIMPLE_CNN, 2, 100, 1000, 0, "split"),
+    (RESNET_8, 128, 100, 10, 0, "pairs"),
+    (SIMPLE_CNN, 16384, 100, 1, 0, "pairs"),
+    (SIMPLE_CNN, 2, 100, 1000, 0, "pairs"),
     (SIMPLE_CNN, 2, 1, 1000, 0, "fused"),
     (SIMPLE_CNN, 1024, 100, 8, 0, "tf32"),
     (SIMPLE_CNN, 1024, 100, 8, 0, "cublas"),
@@ -522,7 +523,7 @@ def operations(run, program, limit):
 
 def first_start(run):
     """A study of one step, by kernels that the kit carries: the first that the GPU computes."""
-    for products in ("fused", "split"):
+    for products in ("fused", "split", "pairs"):
         yield f"a study of one step, {products}, s", train(run, f"first-{products}", SIMPLE_CNN, fixed(run, 2, 1, 1, 0, products))[0]
     yield "kernels that the kit did not carry", len({file.name for file in run.kernels.iterdir()} - run.carried)
 
@@ -698,7 +699,7 @@ PLANS = {
         Part("first start", 30, "a step by the kernels that the kit carries", first_start),
         *(Part(f"beside the CPU, {products}", 20, "losses and steps-to-result of a short study, which the CPU computed where the kit was made",
                lambda run, products=products: beside_the_cpu(run, products)) for products in ("fused", "split")),
-        Part("every operation", 130, "each operation against the CPU's, split products among them", lambda run: operations(run, "cuda", 60)),
+        Part("every operation", 130, "each operation against the CPU's, by split products and pairs too", lambda run: operations(run, "cuda", 60)),
         Part("random networks", 90, "networks drawn at random and the built-in ones against the CPU's; many classes; images of floats",
              lambda run: operations(run, "cuda_networks", 60)),
         Part("every operation by cuBLAS", 50, "each operation by cuBLAS against the CPU's", lambda run: operations(run, "cuda_products", 40)),

@@ -24,7 +24,8 @@ impl ImageSizes {
     }
 }
 
-/// Buffers for `slots` images.
+/// Buffers for `slots` images. Numbers of maps and of gradients are floats or, with [`Arithmetic::Pairs`](super::gpu::Arithmetic::Pairs), words
+/// of four bytes: `Stored` of `kernels/common.cuh`.
 pub(super) struct Buffers {
     /// `[slot][map]`, one a map of the network; borders are zero and stay so.
     pub maps: Vec<CudaSlice<f32>>,

@@ -67,6 +67,11 @@ fn margins_of_blocks(
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
     let margins = gpu.uninitialised::<f32>(which.len() * count * EVALUATION_BLOCK)?;
     let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
+    let stored = if model.stores_weights() { Some(gpu.uninitialised(lanes.evaluated().len())?) } else { None };
+    if let Some(stored) = &stored {
+        // SAFETY: there is room for as many weights.
+        unsafe { model.store(lanes.evaluated(), stored) }?;
+    }
     let mut workspace = model.cuda.workspace.borrow_mut();
     let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);
     workspace.ensure(gpu, &model.network, images, EVALUATION_BLOCK, false)?;
@@ -81,6 +86,7 @@ fn margins_of_blocks(
             images: (groups.end * EVALUATION_BLOCK).min(range.len()) - first,
             which: at(&places, lanes_here.start),
             weights: at(lanes.evaluated(), 0),
+            stored: at(stored.as_ref().unwrap_or(lanes.evaluated()), 0),
             ordered: ordered.as_ref().map(|ordered| at(ordered, lanes_here.start * lanes.pitch)),
             pitch: lanes.pitch,
             length: EVALUATION_BLOCK,

@@ -45,6 +45,8 @@ pub enum Arithmetic {
     Tf32,
     /// On tensor cores, each factor split into two TF32 numbers: a product is too small by at most 2⁻¹⁹ of itself, where TF32's is off by 2⁻¹⁰.
     Split,
+    /// On tensor cores, each factor stored as the sum of two bfloat16 numbers: a product is off by at most 2⁻¹⁵ of itself.
+    Pairs,
 }
 
 impl Arithmetic {
@@ -54,6 +56,7 @@ impl Arithmetic {
             Arithmetic::Single => None,
             Arithmetic::Tf32 => Some("-DTENSOR_PRODUCTS=1"),
             Arithmetic::Split => Some("-DTENSOR_PRODUCTS=3"),
+            Arithmetic::Pairs => Some("-DPAIRS"),
         }
     }
 }
@@ -90,25 +93,27 @@ impl Gpu {
         let capability = context.compute_capability().doing("say what it can")?;
         let tf32 = execution.tf32;
         let arithmetic = match (execution.products, tf32) {
-            (Products::Split, true) => {
-                return Err(refuse(
-                    "expected execution.tf32 = false beside execution.products = \"split\", whose products are more exact than TF32's, found \
+            (Products::Split | Products::Pairs, true) => {
+                return Err(refuse(format!(
+                    "expected execution.tf32 = false beside execution.products = \"{}\", whose products are more exact than TF32's, found \
                      both; leave one out",
-                ));
+                    execution.products
+                )));
             }
             (Products::Split, false) => Arithmetic::Split,
+            (Products::Pairs, false) => Arithmetic::Pairs,
             (Products::Fused, true) => Arithmetic::Tf32,
             (Products::Fused, false) | (Products::Cublas, _) => Arithmetic::Single,
         };
-        let on_tensor_cores = tf32 || arithmetic == Arithmetic::Split;
+        let on_tensor_cores = tf32 || arithmetic != Arithmetic::Single;
         let oldest = if on_tensor_cores { 8 } else { 7 };
         if capability.0 < oldest {
             return Err(refuse(format!(
                 "expected compute capability {oldest}.0 or newer{}, found {}.{} ({name}); use another GPU, or --device cpu",
                 match (tf32, on_tensor_cores) {
-                    (true, _) => " for execution.tf32 = true",
-                    (false, true) => " for execution.products = \"split\"",
-                    (false, false) => "",
+                    (true, _) => " for execution.tf32 = true".to_owned(),
+                    (false, true) => format!(" for execution.products = \"{}\"", execution.products),
+                    (false, false) => String::new(),
                 },
                 capability.0,
                 capability.1

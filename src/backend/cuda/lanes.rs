@@ -60,8 +60,8 @@ pub(super) struct GraphKey {
     pub batch: usize,
     /// The workspace's generation: it grows when buffers move, and makes an older graph stale.
     pub generation: u64,
-    /// Where the sums are, and what ranks exchange.
-    pub buffers: [u64; 3],
+    /// Where the sums and the stored weights are, and what ranks exchange.
+    pub buffers: [u64; 4],
 }
 
 /// A lane as the host knows it.

@@ -3,14 +3,17 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use cudarc::driver::CudaSlice;
+
 use super::check::refuse;
 use super::dataset::{DeviceDataset, DeviceExamples, Selection};
 use super::device::Cuda;
-use super::gpu::Gpu;
+use super::gpu::{Arithmetic, Gpu};
 use super::lanes::{CudaLanes, pitch};
 use super::launch::Kernels;
 use super::layer::{lowered, propagate};
 use super::micro_batch::MicroBatch;
+use super::pointer::{at, at_mut};
 use crate::Result;
 use crate::backend::cpu::check_network;
 use crate::backend::task::Task;
@@ -76,6 +79,20 @@ impl<'a> Model<'a> {
     /// Floats from one lane's parameters to the next one's.
     pub fn pitch(&self) -> usize {
         pitch(self.network.parameters())
+    }
+
+    /// Whether convolutions read other words than the weights themselves.
+    pub fn stores_weights(&self) -> bool {
+        self.gpu().arithmetic == Arithmetic::Pairs
+    }
+
+    /// Writes weights as convolutions read them.
+    ///
+    /// # Safety
+    /// `stored` has room for as many.
+    pub unsafe fn store(&self, weights: &CudaSlice<f32>, stored: &CudaSlice<f32>) -> Result<()> {
+        // SAFETY: the buffer has so many weights, and the caller vouches for room.
+        unsafe { self.kernels.store(weights.len() as i64, at(weights, 0), at_mut(stored, 0)) }
     }
 
     /// Gathers a micro-batch's examples, and sends them through the network.

@@ -21,6 +21,8 @@ const THROUGH_HOST: f64 = 5e9;
 const IN_32_BITS: f64 = 45e12;
 const SPLIT: f64 = 57e12;
 const TF32: f64 = 164e12;
+/// FLOP a second by pairs of bfloat16, which no GPU has measured: what `make gpu-cost` predicts of Simple-CNN at batch size 1,024, rounded down.
+const PAIRS: f64 = 100e12;
 
 /// The batch sizes from which on GPUs share a batch of `network`. `through_host` says whether their gradients travel over MPI.
 pub fn sharing(network: &Network, reduction: Reduction, arithmetic: Arithmetic, through_host: bool) -> Sharing {
@@ -28,6 +30,7 @@ pub fn sharing(network: &Network, reduction: Reduction, arithmetic: Arithmetic, 
         Arithmetic::Single => IN_32_BITS,
         Arithmetic::Split => SPLIT,
         Arithmetic::Tf32 => TF32,
+        Arithmetic::Pairs => PAIRS,
     };
     let bandwidth = if through_host { THROUGH_HOST } else { LINKED };
     // Reproducible sums take the gradients of every other rank. NCCL's ring takes less than twice one gradient in all; for two ranks as much.

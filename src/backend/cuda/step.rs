@@ -164,8 +164,8 @@ impl Stepper {
     fn record(&mut self, batch: &Batch, lanes: &mut CudaLanes, [sent, received]: [u64; 2]) -> Result<()> {
         let stream = &batch.model.gpu().stream;
         let generation = batch.model.cuda.workspace.borrow().generation;
-        let gradients = at(batch.leaf_gradients.buffer()?, 0).address();
-        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers: [gradients, sent, received] };
+        let [gradients, stored] = batch.leaf_gradients.addresses();
+        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers: [gradients, stored, sent, received] };
         if lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key) {
             return Ok(());
         }

@@ -41,12 +41,11 @@ fn sizes(network: &Network, training: bool) -> Vec<ImageSizes> {
     network.layers.iter().map(of).collect()
 }
 
-/// Most images of a lane of which the kernels can index everything: they count its floats in 31 bits, and images beside their positions in 17
-/// (`kernels/data_gradient.cu`).
+/// Most images of a lane of which the kernels can index everything: they count its floats in 31 bits.
 fn most_images(network: &Network) -> usize {
     let maps = network.maps.iter().map(Map::len);
     let sums = network.layers.iter().map(|layer| layer::of(layer).sums());
-    (i32::MAX as usize / maps.chain(sums).max().unwrap_or(1).max(1)).min((1 << 17) - 1)
+    i32::MAX as usize / maps.chain(sums).max().unwrap_or(1).max(1)
 }
 
 /// Bytes of one slot.

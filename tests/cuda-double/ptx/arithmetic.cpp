@@ -168,6 +168,13 @@ static uint32_t rounded_tf32(float value) {
     return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & ~0x1fffu;
 }
 
+// bfloat16's nearest, ties to even.
+static uint32_t rounded_bfloat16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
 template <class Whole, class Half>
 static void unpack(Warp& w, const Instruction& in) {
     w.each([&](int lane) {
@@ -209,6 +216,7 @@ void add_arithmetic(Forms& forms) {
     add_conversion<float, double>(forms, "rn.f32.f64");
     forms["cvt.sat.f32.f32"] = each([](float a) -> float { return !(a > 0) ? 0 : a > 1 ? 1 : a; });
     forms["cvt.rna.tf32.f32"] = each([](float a) { return rounded_tf32(a); });
+    forms["cvt.rn.bf16x2.f32"] = each([](float upper, float lower) { return rounded_bfloat16(upper) << 16 | rounded_bfloat16(lower); });
     forms["fma.rm.f32"] = each([](float a, float b, float c) { return fma_down(a, b, c); });
     // The host's: a GPU's is off by up to 2 in the last place.
     forms["ex2.approx.ftz.f32"] = each([](float a) -> float {

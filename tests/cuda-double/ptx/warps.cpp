@@ -41,13 +41,16 @@ static void warp_barrier(Warp& w, const Instruction& in) {
 
 // ---- tensor cores
 //
-// A model, not hardware: NVIDIA does not say how its tensor cores round. Factors lose all but the 11 significant bits of TF32. The eight products and
-// the number that they are added to are exact; each is cut off 24 bits below the leading bit of the largest of the nine; these add up exactly; and
-// the sum is cut off to a float. So a result is off by less than 9 * 2^-24 of the largest of the nine numbers and 2^-23 of itself, always
-// towards zero. Measurements of real ones (Fasi, Higham, Mikaitis and Pranesh, 2021) found sums like this one, with a bit or two more kept.
+// A model, not hardware: NVIDIA does not say how its tensor cores round. Factors of TF32 lose all but 11 significant bits. The eight products
+// (of bfloat16 numbers sixteen) and the number that they are added to are exact; each is cut off 24 bits below the leading bit of the largest of the
+// nine (seventeen); these add up exactly; and the sum is cut off to a float. So a result is off by less than 9 (17) * 2^-24 of the largest of these
+// numbers and 2^-23 of itself, always towards zero. Measurements of real ones (Fasi, Higham, Mikaitis and Pranesh, 2021) found sums like this one,
+// with a bit or two more kept.
 
-static double as_tf32(uint32_t bits) {
-    bits &= ~0x1fffu;
+// Term number `n` of the EACH that a register holds: a TF32 number, or one of two bfloat16 numbers, the first in the lower half.
+template <int EACH>
+static double term_of(uint32_t bits, int n) {
+    bits = EACH == 1 ? bits & ~0x1fffu : bits >> 16 * n << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -66,23 +69,29 @@ static double from_bits(uint64_t bits) {
 
 // Who has which numbers is the PTX manual's: a lane is (group, place) = (lane / 4, lane % 4) and has of a (group, place), (group + 8, place), (group,
 // place + 4) and (group + 8, place + 4); of b (place, group) and (place + 4, group); of sums (group, 2 place), (group, 2 place + 1), (group + 8, 2
-// place) and (group + 8, 2 place + 1).
-static void multiply_tf32(Warp& w, const Instruction& in) {
-    double left[16][8], right[8][8];  // right[term][column]
+// place) and (group + 8, 2 place + 1). Where a register holds two terms, they are 2 place and 2 place + 1, or 8 more.
+template <int EACH>
+static void multiply(Warp& w, const Instruction& in) {
+    constexpr int kTerms = 8 * EACH;
+    double left[16][kTerms], right[kTerms][8];  // right[term][column]
     float sums[4][kLanes];
     for (int i = 0; i < 4; i++) memcpy(sums[i], w.row<float>(in.row[10 + i]), sizeof sums[i]);
     for (int lane = 0; lane < kLanes; lane++) {
-        for (int i = 0; i < 4; i++) left[lane / 4 + i % 2 * 8][lane % 4 + i / 2 * 4] = as_tf32(w.row<uint32_t>(in.row[4 + i])[lane]);
-        for (int i = 0; i < 2; i++) right[lane % 4 + 4 * i][lane / 4] = as_tf32(w.row<uint32_t>(in.row[8 + i])[lane]);
+        for (int n = 0; n < EACH; n++) {
+            const int place = lane % 4 * EACH + n;
+            for (int i = 0; i < 4; i++)
+                left[lane / 4 + i % 2 * 8][place + i / 2 * 4 * EACH] = term_of<EACH>(w.row<uint32_t>(in.row[4 + i])[lane], n);
+            for (int i = 0; i < 2; i++) right[place + 4 * EACH * i][lane / 4] = term_of<EACH>(w.row<uint32_t>(in.row[8 + i])[lane], n);
+        }
     }
     for (int row = 0; row < 16; row++) {
-        double terms[9][8], most[8], sum[8];
+        double terms[kTerms + 1][8], most[8], sum[8];
         for (int column = 0; column < 8; column++) {
-            terms[8][column] = sums[row / 8 * 2 + column % 2][row % 8 * 4 + column / 2];
-            most[column] = std::fabs(terms[8][column]);
+            terms[kTerms][column] = sums[row / 8 * 2 + column % 2][row % 8 * 4 + column / 2];
+            most[column] = std::fabs(terms[kTerms][column]);
             sum[column] = 0;
         }
-        for (int k = 0; k < 8; k++) {
+        for (int k = 0; k < kTerms; k++) {
             for (int column = 0; column < 8; column++) {
                 terms[k][column] = left[row][k] * right[k][column];
                 const double size = std::fabs(terms[k][column]);
@@ -108,9 +117,10 @@ static void multiply_tf32(Warp& w, const Instruction& in) {
     }
 }
 
-static void multiply_tf32_of_all(Warp& w, const Instruction& in) {
+template <int EACH>
+static void multiply_of_all(Warp& w, const Instruction& in) {
     if (w.active != ~0u) fault(w, __builtin_ctz(w.active), "a product of tensor cores by lanes %08x", w.active);
-    multiply_tf32(w, in);
+    multiply<EACH>(w, in);
 }
 
 void add_warps(Forms& forms) {
@@ -127,7 +137,8 @@ void add_warps(Forms& forms) {
     add("down", shuffle<down, false>, shuffle<down, true>);
     add("idx", shuffle<index, false>, shuffle<index, true>);
     forms["bar.warp.sync"] = {warp_barrier, "w", Kind::kTogether, {}};
-    forms["mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"] = {multiply_tf32_of_all, "wwwwwwwwwwwwww", Kind::kTogether, {}};
+    forms["mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"] = {multiply_of_all<1>, "wwwwwwwwwwwwww", Kind::kTogether, {}};
+    forms["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"] = {multiply_of_all<2>, "wwwwwwwwwwwwww", Kind::kTogether, {}};
 }
 
 }  // namespace ptx

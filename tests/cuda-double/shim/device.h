@@ -170,6 +170,12 @@ static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shi
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (shift & 31));
 }
+static inline unsigned __byte_perm(unsigned first, unsigned second, unsigned choice) {
+    const uint64_t all = (uint64_t)second << 32 | first;
+    unsigned result = 0;
+    for (int byte = 0; byte < 4; byte++) result |= (unsigned)(all >> 8 * (choice >> 4 * byte & 7) & 255) << 8 * byte;
+    return result;
+}
 static inline unsigned __brev(unsigned x) {
     unsigned result = 0;
     for (int bit = 0; bit < 32; bit++) result |= (x >> bit & 1) << (31 - bit);

@@ -1,6 +1,6 @@
 //! The kernels of `kernels/update.cu`.
 
-use super::{kernels, shared_structs};
+use super::{ELEMENTWISE, blocks, kernels, shared_structs};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::optimizer::{Adam, OptimizerName, Rule};
 
@@ -129,6 +129,11 @@ kernels! {
     )[lanes: usize] = ["update"][0];
     blocks: [(most as usize).div_ceil(256), 1, lanes];
     threads: 256;
+
+    /// Writes weights as convolutions read them.
+    fn store(count: i64, weights: ConstPointer<'_, f32>, to: MutPointer<'_, f32>)[] = ["store"][0];
+    blocks: [blocks(count as usize), 1, 1];
+    threads: ELEMENTWISE;
 
     /// Begins a step.
     fn clock_step(clock: MutPointer<'_, u32>)[] = ["clock_step"][0];

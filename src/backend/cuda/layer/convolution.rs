@@ -1,7 +1,7 @@
 //! Convolutions, by kernels that compute tiles of sums, by plain loops, or by cuBLAS's products.
 
 use super::super::buffers::ImageSizes;
-use super::super::launch::{LayerKernels, OutputMap, convolution_source, is_unpooled, surrounds_products, uses_tiles};
+use super::super::launch::{ConvolutionShape, LayerKernels, OutputMap, convolution_source, is_unpooled, surrounds_products, uses_tiles};
 use super::super::micro_batch::{MicroBatch, Output};
 use super::super::pointer::{at, at_mut};
 use super::super::products::{Blas, ForwardOutputs, InputGradient};
@@ -38,7 +38,7 @@ impl CudaLayer for Convolution {
     }
 
     fn forward(&self, pass: &Pass) -> Result<()> {
-        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, output, .. } = *pass.batch();
+        let MicroBatch { kernels, space, network, lanes, images, which, stored, pitch, output, .. } = *pass.batch();
         let maps = &network.maps;
         let training = matches!(output, Output::Gradients(_));
         let choice = training.then(|| at_mut(&space.choices[pass.index()], 0));
@@ -60,7 +60,7 @@ impl CudaLayer for Convolution {
             &LayerKernels::new(self),
             images as i32,
             which,
-            weights,
+            stored,
             pitch as i32,
             pass.read(self.input),
             pass.write(written),
@@ -71,7 +71,7 @@ impl CudaLayer for Convolution {
     }
 
     fn backward(&self, pass: &Pass) -> Result<()> {
-        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, .. } = *pass.batch();
+        let MicroBatch { kernels, space, network, lanes, images, which, stored, pitch, .. } = *pass.batch();
         let (of, blas) = (LayerKernels::new(self), blas_for(self, pass));
         let (gradient, choice) = (pass.gradient(pass.index()), at(&space.choices[pass.index()], 0));
         let input = pass.read(self.input);
@@ -91,7 +91,8 @@ impl CudaLayer for Convolution {
         }
         let (gradient, choice) = if is_unpooled(self) {
             let (to, count) = (&space.unpooled[pass.index()], images as i32);
-            on_batch!(kernels.unpool(lanes, of.shape, count, 0, count, gradient, choice, at_mut(to, 0)))?;
+            let in_rows = ConvolutionShape { pooled: 0, ..of.shape };
+            on_batch!(kernels.unpool(lanes, in_rows, count, 0, count, gradient, choice, at_mut(to, 0)))?;
             (at(to, 0), None)
         } else {
             (gradient, Some(choice))
@@ -103,7 +104,7 @@ impl CudaLayer for Convolution {
             &of,
             images as i32,
             which,
-            weights,
+            stored,
             pitch as i32,
             gradient,
             choice,
