@@ -1,11 +1,13 @@
-// The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (of a pooled layer
-// the one that `unpool` writes) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum that the
-// input comes from, or, where L::through_relu is 0, of the map read. L::through_relu masks the product by the ReLU of the layer before, with
-// `rectified`, the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut: after that mask where
-// L::bypass_factor is 0 (the shortcut is an identity), else before the mask (the shortcut is the mean of the rectified map over factor x factor).
+// The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (of a pooled
+// layer the one that `unpool` writes) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum
+// that the input comes from, or, where L::through_relu is 0, of the map read. L::through_relu masks the product by the ReLU of the layer before,
+// with `rectified`, the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut:
+// after that mask where L::bypass_factor is 0 (the shortcut is an identity), else before the mask (the shortcut is the mean of the rectified map
+// over factor x factor).
 //
-// Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or nearly
-// (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. `choice` is for kernels/plain.cu.
+// Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or
+// nearly (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. `choice` is for
+// kernels/plain.cu.
 #define DATA_GRADIENT \
     int images, const int *which, const Stored *weights, int pitch, const Stored *gradient, const u8 *choice, const Stored *rectified, \
         const Stored *bypass, Stored *output

@@ -20,7 +20,7 @@ import scipy.stats
 import torch
 from torch.nn import functional
 
-# As the cell of docs/performance.md that all comparisons use: batch size, momentum, learning rate, goal error, steps between evaluations.
+# The cell is the one of docs/performance.md's comparisons: batch size, momentum, learning rate, goal error, steps between evaluations.
 BATCH, MOMENTUM, RATE, GOAL, EVERY, MOST = 64, 0.9, 0.02, 0.02, 16, 4000
 # No training has reached the goal before.
 FIRST = 128
