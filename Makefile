@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records no-old simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records no-old simulate soak scale coverage build dist wheel test-dist test-container test-neon test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -193,6 +193,9 @@ test-dist: wheel ## start the archives' programs in an empty root, Arm's under q
 
 test-container: ## build the images of packaging/ without a registry, and run a study in one; needs root, buildah, podman, runc and mmdebstrap
 	@tests/dist/container.sh $(TARGET)/container
+
+test-neon: ## run the tests of the CPU back end on NEON, Arm's vector unit, under qemu; needs what dist needs
+	@tests/dist/neon.sh $(TARGET)/dist
 
 test-prefix: ## build HDF5, Open MPI and the programs in a home folder, as a user of a system without them; needs root and mmdebstrap
 	@tests/dist/prefix.sh $(TARGET)/prefix

@@ -21,9 +21,10 @@ typedef long long i64;
 
 // ---- numbers of maps ---------------------------------------------------------------------------------------------------------------------------
 
-// A number of a map or of a map's gradient, or a weight that a convolution multiplies by, as it lies in memory, in four bytes: a float; with PAIRS
-// (execution.products = "pairs") two bfloat16 numbers of 8 significant bits, whose sum is the number to within 2^-17 of itself. The upper half is the
-// number, rounded; the lower half what that leaves, rounded. A positive number is a word that is positive as a float, and 0 is the word 0.
+// A number of a map (but of a residual stream, which is floats) or of a map's gradient, or a weight that a convolution multiplies by, as it lies in
+// memory, in four bytes: a float; with PAIRS (execution.products = "pairs") two bfloat16 numbers of 8 significant bits, whose sum is the number to
+// within 2^-17 of itself, from 2^-116 on. The upper half is the number, rounded; the lower half what that leaves, rounded. An infinite number, or
+// one that bfloat16 rounds to infinity, becomes a NaN.
 #ifdef PAIRS
 
 // Two bfloat16 numbers, rounded to the nearest, ties to even: `upper` in the upper half.
@@ -55,7 +56,7 @@ struct Stored {
 typedef float Stored;
 #endif
 
-// The number that a word, loaded as a float, stands for where such numbers lie as at `from`; and the word that stands for a number there.
+// The number that a word, loaded as a float, stands for, and the word that stands for a number: in memory that the pointer points to.
 __device__ __forceinline__ float number_of(const float*, float word) { return word; }
 __device__ __forceinline__ float word_of(const float*, float number) { return number; }
 #ifdef PAIRS

@@ -11,7 +11,7 @@
 // An element of a map lies at base(position) + offset(term): both operands are gathered by two small integers.
 //
 // `make gpu-cost` counts the instructions of each of these kernels for a configuration's network, and predicts times. A step is 12 launches for
-// Simple-CNN and 28 for ResNet-8, whatever the lanes, where the images fit one pass.
+// Simple-CNN and 28 for ResNet-8 (one more with PAIRS), whatever the lanes, where the images fit one pass.
 
 #define DEAD 4 // the pool's choice where the ReLU let nothing through; 0 ... 3 are the positions of a window in reading order
 

@@ -21,8 +21,8 @@ struct DataGradient {
     static constexpr bool WIDE = L::out % 4 == 0, WIDE_WEIGHTS = WIDE && L::weights % 4 == 0;
     typedef ByTerm<T::M, SLAB> A;
     typedef ByTerm<T::N, SLAB> B;
-    static constexpr bool LATE = SLABS_LATE > 1;
-    static constexpr int STAGE = A::FLOATS + B::FLOATS + (LATE ? 4 : 0), STAGES = 3, SPACE = STAGES * STAGE;
+    static constexpr bool APART = SLABS_LATE > 1;
+    static constexpr int STAGE = A::FLOATS + B::FLOATS + (APART ? 4 : 0), STAGES = 3, SPACE = STAGES * STAGE;
     // Positions of a class.
     static constexpr int WIDTH = L::in_width / L::stride, POSITIONS = L::in_height / L::stride * WIDTH;
 
@@ -103,9 +103,9 @@ struct DataGradient {
         static_assert((STEP & (STEP - 1)) == 0 && LOADS <= 32, "a thread's rows are a power of two apart, and have a bit each");
         const int own_column = left_column + column_in<T>(first_row);
         const Stored* const own_weights = known(w + own_column * L::out + quarter);
-        // Which slabs the tensor cores add up by themselves follows from a slab's number among those of all taps; its group's number lies behind the
+        // Which slabs are summed apart follows from a slab's number among those of all taps; its group's number lies behind the
         // slab. Tiles leave out different taps, and the bits of a sum must not tell: what taps that meet nothing add is 0.
-        Sums<T, LATE ? 0 : 1> sums;
+        Sums<T, APART ? 0 : 1> sums;
         int group = 0;
         pipeline<STAGES, STAGE>(
             taps * SLABS, space,
@@ -125,7 +125,7 @@ struct DataGradient {
                     copy_four<WIDE_WEIGHTS>(
                         to + A::FLOATS + i * STEP * B::PITCH, has ? of_tap + column_in<T>(i * STEP) * L::out : w, has, left);
                 }
-                if (LATE && thread == 0) a[STAGE - 4] = __int_as_float((tap * SLABS + from / SLAB) / SLABS_LATE);
+                if (APART && thread == 0) a[STAGE - 4] = __int_as_float((tap * SLABS + from / SLAB) / SLABS_LATE);
                 from += SLAB;
                 if (from >= L::out) {
                     from = 0;
@@ -134,7 +134,7 @@ struct DataGradient {
                 }
             },
             [&](const float* a) {
-                if (LATE && __float_as_int(a[STAGE - 4]) != group) {
+                if (APART && __float_as_int(a[STAGE - 4]) != group) {
                     group = __float_as_int(a[STAGE - 4]);
                     sums.settle();
                 }

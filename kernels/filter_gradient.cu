@@ -9,8 +9,8 @@ template <class L, class T>
 struct FilterGradient {
     // The last row of the gradient is the bias's: the map's values are ones there.
     static constexpr int ROWS = L::kernel * L::run, POSITIONS = L::height * L::width;
-    // The layer with its positions in the order of `gradient`.
-    struct Ordered : L {
+    // The layer with its positions in the order in which `gradient` has them.
+    struct InGradientsOrder : L {
         static constexpr int pooled = L::gradient_pooled;
     };
     static constexpr bool WIDE = L::in_channels % 4 == 0, WIDE_GRADIENT = L::out % 4 == 0;
@@ -24,14 +24,14 @@ struct FilterGradient {
     static constexpr int SPACE = (OPERANDS > PARTIAL ? OPERANDS : PARTIAL) + BASES;
 
     static __device__ __forceinline__ int base(const int* bases, int p) {
-        const Ordered c;
+        const InGradientsOrder c;
         if (POSITIONS == 1) return p * L::in_len;
         if (BASES == 0) return base_of(c, p);
         return p / POSITIONS * L::in_len + bases[p % POSITIONS];
     }
 
     static __device__ __forceinline__ void compute(FILTER_GRADIENT, float* space) {
-        const Ordered c;
+        const InGradientsOrder c;
         int* const bases = (int*)(space + SPACE - BASES);
         const int thread = threadIdx.x, lane = blockIdx.z, leaf = blockIdx.y;
         constexpr int TILES = (ROWS + 1 + T::M - 1) / T::M;
@@ -43,7 +43,8 @@ struct FilterGradient {
         input += ((i64)slot + first) * L::in_len;
         sums += ((i64)lane * places + leaf) * pitch + L::weights;
         for (int p = thread; p < BASES; p += T::THREADS) bases[p] = base_of(c, p);
-        // Rows that no copy writes stay what they are here: ones for the bias, zeros behind it. The last tile alone has such rows.
+        // Rows that no copy writes stay what they are here: ones for the bias, zeros behind it, both of which are the same words as floats and
+        // Stored. The last tile alone has such rows.
         constexpr int BEHIND = TILES * T::M - ROWS;
         if (top + T::M > ROWS) {
             for (int at = thread; at < STAGES * SLAB * BEHIND; at += T::THREADS) {

@@ -40,6 +40,7 @@ struct Forward {
         // A thread copies weights of one column, or of four side by side, for terms that are the same number apart.
         constexpr int WIDTH = WIDE_WEIGHTS ? 4 : 1, ACROSS = T::N / WIDTH, TERM_STEP = T::THREADS / ACROSS;
         static_assert(T::THREADS % ACROSS == 0, "a thread copies the same columns for every term");
+        static_assert((TERM_STEP & (TERM_STEP - 1)) == 0, "the slots of a thread's terms are those of its first one and of the steps");
         const int own_term = thread / ACROSS, own_column = thread % ACROSS * WIDTH;
         const bool has = L::out % T::N == 0 || left_column + own_column < L::out;
         const Stored* const own_weights = known(w + own_term * L::out + left_column + own_column);

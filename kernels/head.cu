@@ -189,8 +189,7 @@ extern "C" __global__ void __launch_bounds__(256) dense_backward(
         float sum = 0.0f;
 #pragma unroll 16
         for (int o = 0; o < CLASSES; o++) sum += gradient[slot * CLASSES + o] * w[i * CLASSES + o];
-        // The sign of a word is its number's.
-        to[slot * inputs + i] = rectified && !(((const float*)rectified)[slot * inputs + i] > 0.0f) ? 0.0f : sum;
+        to[slot * inputs + i] = rectified && !(rectified[slot * inputs + i] > 0.0f) ? 0.0f : sum;
     }
 }
 

@@ -90,7 +90,7 @@ struct Either<false, A, B> {
 #define TERMS_AT_ONCE 4
 #endif
 
-// Slabs whose products tensor cores add up by themselves.
+// Slabs whose products are summed apart from the others, by the tensor cores alone.
 #ifdef PAIRS
 #define SLABS_LATE 8
 #else
@@ -179,8 +179,9 @@ struct ByRow {
     static constexpr int TERMS = TERMS_, PITCH = SIZE + 8, FLOATS = TERMS * PITCH;
 };
 
-// Where a slab of layout ByRow has a term, if the other operand is A. In pairs a thread takes, of every 16 terms, the four from 4 place on where they
-// lie side by side: then ByRow has these four at place, place + 4, place + 8 and place + 12. Terms a power of two apart keep their distance.
+// Where a slab of layout ByRow has a term, if the other operand is A. In pairs a thread takes, of every 16 terms, the four from 4 place on where
+// they lie side by side: then ByRow has these four at place, place + 4, place + 8 and place + 12. The slot of a sum is the sum of the slots where
+// the one term is less than a power of two, and the other a multiple of it.
 template <class A>
 __device__ __forceinline__ constexpr int term_slot(int term) {
 #ifdef PAIRS
@@ -328,15 +329,15 @@ __device__ __forceinline__ void load_words(float (&words)[TERMS_A_REGISTER], con
     }
 }
 
-// A thread's sums. Tensor cores cut off what does not fit a sum; so that this does not add up, the products of LATE slabs (0: until the next
-// settle()) are summed by themselves, and then added, rounded, to the sums.
+// A thread's sums. Tensor cores cut off what does not fit a sum; so that this does not add up, the products of LATE slabs (0: those until
+// the next settle()) are summed apart, and then added, rounded, to the sums.
 template <class T, int LATE = 1>
 struct Sums {
     float total[T::OWN_ROWS][T::OWN_COLUMNS] = {};
     float fresh[LATE != 1 ? T::ROWS / 16 : 1][T::COLUMNS / 8][4] = {};
     int slabs = 0;
 
-    // Adds up what was summed by itself.
+    // Adds what was summed apart to the sums.
     __device__ __forceinline__ void settle() {
         slabs = 0;
 #pragma unroll

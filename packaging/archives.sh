@@ -24,15 +24,8 @@ done
 work=$(mktemp -d "$folder/work.XXXX")
 trap 'rm -rf "$work"' EXIT
 
-tools=(ziglang==0.17.1 cargo-zigbuild==0.24.1 cmake==4.4.5)
-python=$folder/python
-if [ "$(cat "$python/done" 2>/dev/null)" != "${tools[*]}" ]; then
-  rm -rf "$python"
-  python3 -m venv "$python"
-  "$python/bin/pip" install --quiet --disable-pip-version-check "${tools[@]}"
-  echo "${tools[*]}" >"$python/done"
-fi
-export PATH=$python/bin:$PATH CARGO_TARGET_DIR=$folder/build CARGO_ZIGBUILD_CACHE_DIR=$folder/zig-cache CARGO_PROFILE_RELEASE_STRIP=symbols
+source "$here/zig.bash"
+export CARGO_PROFILE_RELEASE_STRIP=symbols
 zig=$("$python/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)')
 features=(--no-default-features --features static-hdf5,pictures)
 version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)

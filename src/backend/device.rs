@@ -18,8 +18,8 @@ pub enum Chosen {
 /// cache that is not used. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for any but the CPU's own products without one: never a silent
-/// fallback.
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for products or TF32 that it alone has, without one: never a
+/// silent fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Vec<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();

@@ -104,7 +104,7 @@ names! {
         /// capability 8.0.
         Split = "split",
         /// The program's own kernels on tensor cores, each factor kept in memory as the sum of two bfloat16 numbers, which is the factor to within
-        /// 2⁻¹⁷ of itself: predicted to be the fastest but TF32, and run on no GPU yet. Needs compute capability 8.0.
+        /// 2⁻¹⁷ of itself: predicted to be faster than split products, and run on no GPU yet. Needs compute capability 8.0.
         Pairs = "pairs",
     }
 }

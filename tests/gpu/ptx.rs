@@ -95,7 +95,7 @@ const FAULTS: [(&str, &str, &str, &str); 16] = [
     // In pairs: the rests of two factors in the wrong order, a term where another's partner is read, and the number of a slab's group unwritten.
     ("program_pairs", "0x5410", "0x1054", "the gradient is off by"),
     ("program_pairs", "term % 4 * 4 + term / 4 % 4", "term % 16", "the gradient is off by"),
-    ("program_pairs", "if (LATE && thread == 0)", "if (LATE && thread == 0 && tap > 0)", "nobody has written it"),
+    ("program_pairs", "if (APART && thread == 0)", "if (APART && thread == 0 && tap > 0)", "nobody has written it"),
     // Copies of something in place of zeros.
     ("program_fused", "((there) ? bytes : 0)", "(bytes)", "the gradient is off by"),
     // A copy of 16 bytes from between two multiples of 16.

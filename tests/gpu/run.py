@@ -678,7 +678,7 @@ def sanitizer(run, tool):
     if not shutil.which("compute-sanitizer"):
         raise Missing("compute-sanitizer is not there")
     wrong = []
-    for test in ("batches_are_the_cpus_bit_for_bit", "gradients_and_losses_agree"):
+    for test in ("batches_are_the_cpus_bit_for_bit", "gradients_and_losses_agree", "gradients_in_pairs_agree"):
         done = tested(run, f"{tool}-{test}", "cuda", test, ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"])
         summaries = re.findall(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (.*)", done.text, re.M)
         yield from ((test, summary) for summary in summaries)
@@ -704,7 +704,7 @@ PLANS = {
              lambda run: operations(run, "cuda_networks", 60)),
         Part("every operation by cuBLAS", 50, "each operation by cuBLAS against the CPU's", lambda run: operations(run, "cuda_products", 40)),
         *(Part(tool, seconds, f"compute-sanitizer's {tool} on batches and gradients", lambda run, tool=tool: sanitizer(run, tool))
-          for tool, seconds in (("memcheck", 50), ("racecheck", 60), ("initcheck", 30))),
+          for tool, seconds in (("memcheck", 60), ("racecheck", 75), ("initcheck", 35))),
     ],
     "second": [
         Part("machine", 14, "the GPU, its driver and libraries", machine),

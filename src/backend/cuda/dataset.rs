@@ -4,12 +4,11 @@ use cudarc::driver::CudaSlice;
 
 use super::buffers::Buffers;
 use super::gpu::Gpu;
-use super::launch::{self, Kernels};
+use super::launch::Kernels;
 use super::pointer::{ConstPointer, at, at_mut};
 use crate::Result;
 use crate::backend::EvaluationSet;
 use crate::data::{Dataset, Examples, ImageShape, Pixels};
-use crate::network::Map;
 
 /// Pixels and labels of the three sets, and the table that normalises them.
 pub(super) struct DeviceDataset {
@@ -90,16 +89,16 @@ impl DeviceDataset {
         }
     }
 
-    /// Normalised images of `lanes` lanes, `images` each, into the workspace's first map, which is shaped as `map`, and their labels.
+    /// Normalised images of `lanes` lanes, `images` each, into the workspace's first map, and their labels.
     ///
     /// # Safety
-    /// The workspace has room for them, and what `selection` points to selects examples that `set` has.
+    /// The kernels are those of a network whose first map has this data set's images in it. The workspace has room for them, and what `selection`
+    /// points to selects examples that `set` has.
     pub unsafe fn gather(
         &self,
         kernels: &Kernels,
         set: &DeviceExamples,
         selection: Selection,
-        map: Map,
         space: &Buffers,
         [lanes, images]: [usize; 2],
     ) -> Result<()> {
@@ -120,7 +119,6 @@ impl DeviceDataset {
         unsafe {
             kernels.gather(
                 lanes,
-                launch::MapShape::new(map),
                 images as i32,
                 clock.is_some().into(),
                 first as i32,

@@ -69,6 +69,7 @@ fn margins_of_blocks(
     let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
     let stored = if model.stores_weights() { Some(gpu.uninitialised(lanes.evaluated().len())?) } else { None };
     if let Some(stored) = &stored {
+        // All lanes' weights, also where few lanes are evaluated: each of these multiplies its own by thousands of images.
         // SAFETY: there is room for as many weights.
         unsafe { model.store(lanes.evaluated(), stored) }?;
     }

@@ -104,7 +104,7 @@ impl<'a> Model<'a> {
         // SAFETY: the caller vouches for selection, workspace, weights and output; what is gathered are images of this network, and labels of its
         // classes (`Model::new`).
         unsafe {
-            self.dataset.gather(&self.kernels, set, selection, self.network.maps[0], batch.space, [batch.lanes, batch.images])?;
+            self.dataset.gather(&self.kernels, set, selection, batch.space, [batch.lanes, batch.images])?;
             propagate(batch, self.cuda.blas())
         }
     }

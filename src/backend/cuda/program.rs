@@ -8,7 +8,7 @@ use cudarc::nvrtc::{Ptx, sys};
 use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
 use super::gpu::{Arithmetic, Gpu};
-use super::launch::{self, Declaration, Kernels, constant_assertions};
+use super::launch::{self, Declaration, Kernels, MapShape, constant_assertions};
 use super::layer::{self, lowered};
 use super::libraries::{Library, find as find_library};
 use crate::network::Network;
@@ -43,10 +43,11 @@ fn assertions() -> String {
 /// All of `kernels/`, with those of a network's layers, as one program: what NVRTC is given.
 pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
     let network = &lowered(network);
-    let classes = format!("#define CLASSES {}\n", network.classes);
+    let map: Vec<_> = MapShape::new(network.maps[0]).fields().into_iter().map(|(_, number)| number).collect();
+    let constants = format!("#define CLASSES {}\n#define IMAGE_MAP {}\n", network.classes, map.join(", "));
     let files: String = FILES.iter().map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect();
     let layers = layer::source(network, arithmetic != Arithmetic::Single);
-    format!("{classes}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", assertions())
+    format!("{constants}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", assertions())
 }
 
 /// The kernels for a GPU and a network: from the cache, or compiled.

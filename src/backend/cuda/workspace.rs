@@ -45,7 +45,7 @@ fn sizes(network: &Network, training: bool) -> Vec<ImageSizes> {
 fn most_images(network: &Network) -> usize {
     let maps = network.maps.iter().map(Map::len);
     let sums = network.layers.iter().map(|layer| layer::of(layer).sums());
-    i32::MAX as usize / maps.chain(sums).max().unwrap_or(1).max(1)
+    i32::MAX as usize / maps.chain(sums).chain([network.classes]).max().unwrap_or(1).max(1)
 }
 
 /// Bytes of one slot.

@@ -35,7 +35,6 @@ impl MapShape {
 kernels! {
     /// Copies examples, normalised, to maps.
     fn gather(
-        shape: MapShape,
         images: i32,
         shuffled: i32,
         first: i32,

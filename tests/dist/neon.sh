@@ -1,0 +1,17 @@
+#!/bin/bash
+# Runs the tests of the CPU back end on NEON, Arm's vector unit, under qemu: neon.sh FOLDER, where FOLDER is that of the archives, which has Zig.
+# They compare every vector unit of a machine with the plain reference, and its numbers with PyTorch's.
+set -euo pipefail
+
+folder=$(mkdir -p "${1:?usage: neon.sh FOLDER}" && cd "$1" && pwd)
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+for tool in rustup python3 qemu-aarch64-static; do
+  command -v "$tool" >/dev/null || { echo "expected $tool, found none; get Rust from https://rustup.rs, and apt-get install python3-venv qemu-user-static" >&2 && exit 2; }
+done
+source packaging/zig.bash
+target=aarch64-unknown-linux-musl
+rustup --quiet target add "$target"
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static
+build=(cargo-zigbuild test --locked --target "$target" --no-default-features --features static-hdf5)
+"${build[@]}" --lib -- backend::cpu
+"${build[@]}" --test kernels
