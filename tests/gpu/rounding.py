@@ -143,7 +143,7 @@ def steps_to_goal(seed, pairs, training, validation):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--seeds", type=int, default=24)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE")
     arguments = parser.parse_args()
     pixels = images(arguments.folder, "train-images-idx3-ubyte", 16, (60_000, 1, 28, 28)) / numpy.float32(255)
