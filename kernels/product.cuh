@@ -9,8 +9,19 @@
 // the three largest of the four products added up, each product too small by at most 2^-19 of itself. With PAIRS factors lie in memory as two
 // bfloat16 numbers each (common.cuh), and the three largest of their four products are added up, each product off by at most 2^-15 of itself.
 
+// TERMS_A_REGISTER: terms that a register of the tensor cores' factors holds. TERMS_SIDE_BY_SIDE: terms that a thread takes from where they lie side
+// by side. SLABS_LATE: slabs whose products are summed apart from the others, by the tensor cores alone.
 #ifdef PAIRS
 #define TENSOR_PRODUCTS 3
+#define MMA "m16n8k16.row.col.f32.bf16.bf16.f32"
+#define TERMS_A_REGISTER 2
+#define TERMS_SIDE_BY_SIDE 4
+#define SLABS_LATE 8
+#else
+#define MMA "m16n8k8.row.col.f32.tf32.tf32.f32"
+#define TERMS_A_REGISTER 1
+#define TERMS_SIDE_BY_SIDE 1
+#define SLABS_LATE 1
 #endif
 
 #if defined(CUDA_EMU)
@@ -79,22 +90,10 @@ struct Either<false, A, B> {
 };
 
 // Terms that `multiply` takes at a time: those of a tensor core's product, of which a register has one or two, or of a load of 16 bytes.
-#if defined(PAIRS)
-#define TERMS_A_REGISTER 2
-#else
-#define TERMS_A_REGISTER 1
-#endif
 #ifdef TENSOR_PRODUCTS
 #define TERMS_AT_ONCE (8 * TERMS_A_REGISTER)
 #else
 #define TERMS_AT_ONCE 4
-#endif
-
-// Slabs whose products are summed apart from the others, by the tensor cores alone.
-#ifdef PAIRS
-#define SLABS_LATE 8
-#else
-#define SLABS_LATE 1
 #endif
 
 // COUNT numbers that lie side by side where CHANNELS, the numbers from one position to the next, is a multiple of COUNT; `left` of them are there.
@@ -280,11 +279,6 @@ __device__ __forceinline__ float term_of(float held, int n) { return __uint_as_f
 __device__ __forceinline__ float term_of(float held, int) { return __int_as_float(__float_as_int(held) & ~0x1fff); }
 #endif
 #endif
-#ifdef PAIRS
-#define MMA "m16n8k16.row.col.f32.bf16.bf16.f32"
-#else
-#define MMA "m16n8k8.row.col.f32.tf32.tf32.f32"
-#endif
 
 // sums += a b for a warp, 16 x 8 x TERMS_AT_ONCE: the fragments are those of mma.m16n8k8 and m16n8k16 in the PTX manual. With a term a register, a
 // thread has a: (group, place), (group + 8, place), (group, place + 4), (group + 8, place + 4); b: (place, group), (place + 4, group); with two terms
@@ -318,14 +312,8 @@ template <class OPERAND>
 __device__ __forceinline__ void load_words(float (&words)[TERMS_A_REGISTER], const float* from, int across, int term, int part) {
 #pragma unroll
     for (int n = 0; n < TERMS_A_REGISTER; n++) {
-        const int own = part * TERMS_A_REGISTER + n;
-#ifdef PAIRS
-        if (OPERAND::TERMS_TOGETHER) {
-            words[n] = from[across * OPERAND::PITCH + term + own];
-            continue;
-        }
-#endif
-        words[n] = from[OPERAND::TERMS_TOGETHER ? across * OPERAND::PITCH + term + 4 * own : (term + 4 * own) * OPERAND::PITCH + across];
+        const int own = part * TERMS_A_REGISTER + n, apart = 4 / TERMS_SIDE_BY_SIDE;
+        words[n] = from[OPERAND::TERMS_TOGETHER ? across * OPERAND::PITCH + term + apart * own : (term + 4 * own) * OPERAND::PITCH + across];
     }
 }
 
@@ -364,13 +352,8 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, Sums<T,
     static_assert(TERMS % TERMS_AT_ONCE == 0, "whole products of the tensor cores");
     const int first = T::ALONG > 1 ? T::along() * TERMS : 0, top = T::warp_row() + T::group(), left = T::warp_column() + T::group();
     // Where the thread's first row and column are; all else is a constant away.
-#ifdef PAIRS
-    constexpr int SIDE_BY_SIDE = 4;
-#else
-    constexpr int SIDE_BY_SIDE = 1;
-#endif
-    a += A::TERMS_TOGETHER ? top * A::PITCH + first + T::place() * SIDE_BY_SIDE : (first + T::place()) * A::PITCH + top;
-    b += B::TERMS_TOGETHER ? left * B::PITCH + first + T::place() * SIDE_BY_SIDE : (first + T::place()) * B::PITCH + left;
+    a += A::TERMS_TOGETHER ? top * A::PITCH + first + T::place() * TERMS_SIDE_BY_SIDE : (first + T::place()) * A::PITCH + top;
+    b += B::TERMS_TOGETHER ? left * B::PITCH + first + T::place() * TERMS_SIDE_BY_SIDE : (first + T::place()) * B::PITCH + left;
     Factor right[TERMS / TERMS_AT_ONCE][ACROSS][2];
 #pragma unroll
     for (int k = 0; k < TERMS; k += TERMS_AT_ONCE) {

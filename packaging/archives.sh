@@ -18,13 +18,10 @@ for architecture; do
   *) echo "expected x86_64 or aarch64, found $architecture" >&2 && exit 2 ;;
   esac
 done
-for tool in "${needed[@]}"; do
-  command -v "$tool" >/dev/null || { echo "expected $tool, found none; get Rust from https://rustup.rs, and apt-get install python3-venv qemu-user-static" >&2 && exit 2; }
-done
+source "$here/zig.bash"
 work=$(mktemp -d "$folder/work.XXXX")
 trap 'rm -rf "$work"' EXIT
 
-source "$here/zig.bash"
 export CARGO_PROFILE_RELEASE_STRIP=symbols
 zig=$("$python/bin/python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent)')
 features=(--no-default-features --features static-hdf5,pictures)

@@ -5,9 +5,7 @@ set -euo pipefail
 
 folder=$(mkdir -p "${1:?usage: neon.sh FOLDER}" && cd "$1" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-for tool in rustup python3 qemu-aarch64-static; do
-  command -v "$tool" >/dev/null || { echo "expected $tool, found none; get Rust from https://rustup.rs, and apt-get install python3-venv qemu-user-static" >&2 && exit 2; }
-done
+needed=(rustup python3 qemu-aarch64-static)
 source packaging/zig.bash
 target=aarch64-unknown-linux-musl
 rustup --quiet target add "$target"

@@ -59,7 +59,7 @@ CEILINGS = {
     ("resnet-8", "pairs"): {"training": 553_000, "evaluation": 159_500},
 }
 # Slabs whose products in pairs are summed apart from the others.
-SLABS_LATE = int(re.search(r"#ifdef PAIRS\n#define SLABS_LATE (\d+)", (pathlib.Path(__file__).parents[2] / "kernels/product.cuh").read_text())[1])
+SLABS_LATE = int(re.search(r"#define SLABS_LATE (\d+)", (pathlib.Path(__file__).parents[2] / "kernels/product.cuh").read_text())[1])
 # Leaves of a batch of 64, and the most instructions by which a warp updates 32 parameters from so many.
 LEAVES, UPDATE = 8, 187
 

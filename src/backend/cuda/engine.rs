@@ -73,7 +73,7 @@ impl CudaBackend<'_> {
         // SAFETY: `ensure` has made room for the batch; a shuffled example is one of the set, and the clock and a seed are there for the one lane.
         unsafe { model.dataset.gather(&model.kernels, &model.dataset.training, selection, space, [1, batch]) }?;
         let mut pixels = gpu.download(&space.maps[0], 0, batch * map.len())?;
-        if gpu.arithmetic == Arithmetic::Pairs {
+        if model.in_pairs() {
             let half = |word: u32| f32::from_bits(word & 0xffff_0000);
             pixels.iter_mut().for_each(|pixel| *pixel = half(pixel.to_bits()) + half(pixel.to_bits() << 16));
         }
@@ -112,7 +112,7 @@ impl Backend for CudaBackend<'_> {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
         // Floats of a lane for each parameter: weights, velocities, squares and averages, each twice while lanes are compacted (8); kept indices (1);
         // a gradient for each leaf; with several ranks the gradients that the ranks exchange; and stored weights, in training and in evaluations (2).
-        let floats = 9 + 2 * u64::from(self.model.stores_weights()) + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
+        let floats = 9 + 2 * u64::from(self.model.in_pairs()) + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * self.model.pitch() as u64 * floats;
         // Ranks that share a GPU see the same free memory.
         let free = cuda.gpu.free().unwrap_or(0) * 3 / 4 / if cuda.shared { ranks } else { 1 };

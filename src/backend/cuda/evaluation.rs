@@ -67,12 +67,10 @@ fn margins_of_blocks(
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
     let margins = gpu.uninitialised::<f32>(which.len() * count * EVALUATION_BLOCK)?;
     let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
-    let stored = if model.stores_weights() { Some(gpu.uninitialised(lanes.evaluated().len())?) } else { None };
-    if let Some(stored) = &stored {
-        // All lanes' weights, also where few lanes are evaluated: each of these multiplies its own by thousands of images.
-        // SAFETY: there is room for as many weights.
-        unsafe { model.store(lanes.evaluated(), stored) }?;
-    }
+    let room = if model.in_pairs() { Some(gpu.uninitialised(lanes.evaluated().len())?) } else { None };
+    // All lanes' weights are stored, also where few lanes are evaluated: each of these multiplies its own by thousands of images.
+    // SAFETY: there is room for as many weights.
+    let stored = unsafe { model.stored(lanes.evaluated(), room.as_ref()) }?;
     let mut workspace = model.cuda.workspace.borrow_mut();
     let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);
     workspace.ensure(gpu, &model.network, images, EVALUATION_BLOCK, false)?;
@@ -87,7 +85,7 @@ fn margins_of_blocks(
             images: (groups.end * EVALUATION_BLOCK).min(range.len()) - first,
             which: at(&places, lanes_here.start),
             weights: at(lanes.evaluated(), 0),
-            stored: at(stored.as_ref().unwrap_or(lanes.evaluated()), 0),
+            stored: at(stored, 0),
             ordered: ordered.as_ref().map(|ordered| at(ordered, lanes_here.start * lanes.pitch)),
             pitch: lanes.pitch,
             length: EVALUATION_BLOCK,

@@ -70,16 +70,9 @@ impl Exchange {
             Reduction::Nccl => 1,
         };
         let size = nodes * lanes.len() * packed(lanes);
-        let ensure = |buffer: &mut Option<CudaSlice<f32>>, floats: usize| -> Result<u64> {
-            if buffer.as_ref().is_none_or(|buffer| buffer.len() < floats) {
-                *buffer = None;
-                *buffer = Some(gpu.uninitialised(floats)?);
-            }
-            Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
-        };
-        let sent = ensure(&mut self.sent, size)?;
+        let sent = gpu.make_room(&mut self.sent, size)?;
         let gathers = self.in_stream() && self.reduction == Reduction::Reproducible;
-        let received = ensure(&mut self.received, if gathers { ranks * size } else { 0 })?;
+        let received = gpu.make_room(&mut self.received, if gathers { ranks * size } else { 0 })?;
         Ok([sent, received])
     }
 

@@ -12,6 +12,7 @@ use cudarc::driver::sys::{
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 
 use super::check::{Doing, refuse};
+use super::pointer::at;
 use crate::Result;
 use crate::comm;
 use crate::settings::{Execution, Products};
@@ -137,6 +138,16 @@ impl Gpu {
         // SAFETY: whatever the memory holds is a value of T. A kernel that takes values for indices, lengths or offsets asks its caller for right
         // ones.
         unsafe { self.stream.alloc(len.max(1)) }.doing(&format!("have {} bytes", len * size_of::<T>()))
+    }
+
+    /// Makes room for so many floats, arbitrary ones, unless the buffer has it; where the buffer is afterwards.
+    pub fn make_room(&self, buffer: &mut Option<CudaSlice<f32>>, floats: usize) -> Result<u64> {
+        if buffer.as_ref().is_none_or(|buffer| buffer.len() < floats) {
+            // The old memory is freed before more is asked for.
+            *buffer = None;
+            *buffer = Some(self.uninitialised(floats)?);
+        }
+        Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
     }
 
     /// Memory set to zero bytes, at least one element.

@@ -4,7 +4,6 @@ use cudarc::driver::CudaSlice;
 
 use super::check::refuse;
 use super::dataset::Selection;
-use super::gpu::Gpu;
 use super::micro_batch::{MicroBatch, Output, micro_batches};
 use super::model::Model;
 use super::partition::BatchPartition;
@@ -29,35 +28,21 @@ pub(super) struct LeafGradients {
     stored: Option<CudaSlice<f32>>,
 }
 
-/// Makes room for so many floats, unless there is some.
-fn make_room(buffer: &mut Option<CudaSlice<f32>>, gpu: &Gpu, floats: usize) -> Result<()> {
-    if buffer.as_ref().is_none_or(|buffer| buffer.len() < floats) {
-        *buffer = None;
-        *buffer = Some(gpu.uninitialised(floats)?);
-    }
-    Ok(())
-}
-
 impl LeafGradients {
-    /// Makes room for what a batch needs: gradients of this rank's leaves, and images of all lanes.
-    pub fn prepare(&mut self, model: &Model, lanes: usize, partition: &BatchPartition) -> Result<()> {
+    /// Makes room for what a batch needs: gradients of this rank's leaves, stored weights, and images of all lanes. Where the first two are
+    /// afterwards tells whether a recorded step still serves.
+    pub fn prepare(&mut self, model: &Model, lanes: usize, partition: &BatchPartition) -> Result<[u64; 2]> {
         let own = partition.own_leaves();
-        make_room(&mut self.sums, model.gpu(), lanes * own.len() * model.pitch())?;
-        if model.stores_weights() {
-            make_room(&mut self.stored, model.gpu(), lanes * model.pitch())?;
-        }
+        let sums = model.gpu().make_room(&mut self.sums, lanes * own.len() * model.pitch())?;
+        let stored = if model.in_pairs() { model.gpu().make_room(&mut self.stored, lanes * model.pitch())? } else { 0 };
         let images = lanes * partition.examples(&own).len();
-        model.cuda.workspace.borrow_mut().ensure(model.gpu(), &model.network, images, partition.length, true)
+        model.cuda.workspace.borrow_mut().ensure(model.gpu(), &model.network, images, partition.length, true)?;
+        Ok([sums, stored])
     }
 
     /// The memory that [`LeafGradients::prepare`] has made for the gradients.
     pub fn buffer(&self) -> Result<&CudaSlice<f32>> {
         self.sums.as_ref().ok_or_else(|| refuse("expected room for gradients, found none; report this as a bug"))
-    }
-
-    /// Where kernels find the gradients and the stored weights: a recorded step serves as long as both stay where they are.
-    pub fn addresses(&self) -> [u64; 2] {
-        [&self.sums, &self.stored].map(|buffer| buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
     }
 
     /// Computes the leaves' gradients and losses on training examples. `selection(first, lane)` says which examples a micro-batch has: those from the
@@ -74,11 +59,8 @@ impl LeafGradients {
         selection: impl Fn(usize, usize) -> Selection<'s>,
     ) -> Result<()> {
         let (buffer, own, pitch) = (self.buffer()?, partition.own_leaves(), model.pitch());
-        if let Some(stored) = &self.stored {
-            // SAFETY: `prepare` has made room for the weights of so many lanes.
-            unsafe { model.store(weights.weights, stored) }?;
-        }
-        let stored = self.stored.as_ref().unwrap_or(weights.weights);
+        // SAFETY: `prepare` has made room for the weights of so many lanes.
+        let stored = unsafe { model.stored(weights.weights, self.stored.as_ref()) }?;
         let workspace = model.cuda.workspace.borrow();
         let space = workspace.buffers()?;
         for (lanes, leaves) in micro_batches(weights.lanes, own.len(), partition.length, space.slots) {

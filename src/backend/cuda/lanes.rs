@@ -61,7 +61,7 @@ pub(super) struct GraphKey {
     /// The workspace's generation: it grows when buffers move, and makes an older graph stale.
     pub generation: u64,
     /// Where the sums and the stored weights are, and what ranks exchange.
-    pub buffers: [u64; 4],
+    pub buffers: [[u64; 2]; 2],
 }
 
 /// A lane as the host knows it.

@@ -81,18 +81,20 @@ impl<'a> Model<'a> {
         pitch(self.network.parameters())
     }
 
-    /// Whether convolutions read other words than the weights themselves.
-    pub fn stores_weights(&self) -> bool {
+    /// Whether numbers of maps, and the weights that convolutions read, are words of another form than floats.
+    pub fn in_pairs(&self) -> bool {
         self.gpu().arithmetic == Arithmetic::Pairs
     }
 
-    /// Writes weights as convolutions read them.
+    /// The weights as convolutions read them: written into `room`, or, where there is none, the weights themselves.
     ///
     /// # Safety
-    /// `stored` has room for as many.
-    pub unsafe fn store(&self, weights: &CudaSlice<f32>, stored: &CudaSlice<f32>) -> Result<()> {
+    /// `room` is for as many.
+    pub unsafe fn stored<'b>(&self, weights: &'b CudaSlice<f32>, room: Option<&'b CudaSlice<f32>>) -> Result<&'b CudaSlice<f32>> {
+        let Some(room) = room else { return Ok(weights) };
         // SAFETY: the buffer has so many weights, and the caller vouches for room.
-        unsafe { self.kernels.store(weights.len() as i64, at(weights, 0), at_mut(stored, 0)) }
+        unsafe { self.kernels.store(weights.len() as i64, at(weights, 0), at_mut(room, 0)) }?;
+        Ok(room)
     }
 
     /// Gathers a micro-batch's examples, and sends them through the network.

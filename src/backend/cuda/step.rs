@@ -74,7 +74,7 @@ impl Stepper {
     ) -> Result<()> {
         let (gpu, group, ranks) = (model.gpu(), model.group, model.group.size());
         let partition = BatchPartition::new(size, group.rank(), ranks);
-        leaf_gradients.prepare(model, lanes.len(), &partition)?;
+        let own = leaf_gradients.prepare(model, lanes.len(), &partition)?;
         if ranks > 1 && self.exchange.is_none() {
             self.exchange = Some(Exchange::new(group, model.cuda.shared, model.cuda.reduction, gpu.deadline)?);
         }
@@ -95,7 +95,7 @@ impl Stepper {
                     self.warm = true;
                     continue;
                 }
-                self.record(&batch, lanes, exchanged)?;
+                self.record(&batch, lanes, [own, exchanged])?;
                 if let Some((_, graph)) = &lanes.graph {
                     graph.launch().doing("take a step")?;
                 }
@@ -161,11 +161,10 @@ impl Stepper {
     }
 
     /// Records a step, unless the one that was recorded last still serves.
-    fn record(&mut self, batch: &Batch, lanes: &mut CudaLanes, [sent, received]: [u64; 2]) -> Result<()> {
+    fn record(&mut self, batch: &Batch, lanes: &mut CudaLanes, buffers: [[u64; 2]; 2]) -> Result<()> {
         let stream = &batch.model.gpu().stream;
         let generation = batch.model.cuda.workspace.borrow().generation;
-        let [gradients, stored] = batch.leaf_gradients.addresses();
-        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers: [gradients, stored, sent, received] };
+        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers };
         if lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key) {
             return Ok(());
         }
