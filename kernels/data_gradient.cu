@@ -149,6 +149,7 @@ struct DataGradient {
             if (first + row >= rows) break;
             const int y = position / WIDTH * L::stride + class_y, x = position % WIDTH * L::stride + class_x;
             const i64 here = slot + at_image;
+            Stored* const to = known(output + ((here * L::in_height + y) * L::in_width + x) * L::in_channels + left_column + T::column(0));
 #pragma unroll
             for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
                 const int column = left_column + T::column(own);
@@ -177,7 +178,7 @@ struct DataGradient {
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) value.value[n] += added.value[n];
                 }
-                value.store(output + into, L::in_channels - column);
+                value.store(to + T::columns_before(own), L::in_channels - column);
             }
             at_image++;
             if (at_image == images) at_image = 0, position++;

@@ -143,10 +143,7 @@ struct FilterGradient {
                         if (WINDOWS % T::THREADS != 0 && at >= WINDOWS) break;
 #pragma unroll
                         for (int place = 0; place < 4; place++) {
-                            Together<WIDTH_OF_GRADIENT, WIDTH_OF_GRADIENT> own;
-#pragma unroll
-                            for (int n = 0; n < WIDTH_OF_GRADIENT; n++) own.value[n] = (chosen[i] >> 8 * n & 0xff) == place ? value[i].value[n] : 0.0f;
-                            own.store(b + (at / ACROSS * 4 + place) * B::PITCH + at % ACROSS * WIDTH_OF_GRADIENT, WIDTH_OF_GRADIENT);
+                            value[i].of_place(place, chosen[i]).store(b + (at / ACROSS * 4 + place) * B::PITCH + at % ACROSS * WIDTH_OF_GRADIENT, WIDTH_OF_GRADIENT);
                         }
                     }
                     next += SLAB;
@@ -187,6 +184,7 @@ struct FilterGradient {
         for (int own = 0; own < T::OWN_ROWS; own++) {
             const int row = top + T::warp_row() + row_slot<A>(T::group(), own);
             if (row >= ROWS + L::has_bias) continue;
+            float* const to = known(sums + row * L::out + left_column + T::column(0));
 #pragma unroll
             for (int across = 0; across < T::OWN_COLUMNS; across += T::TOGETHER) {
                 const int column = left_column + T::column(across);
@@ -194,7 +192,7 @@ struct FilterGradient {
                 Together<T::TOGETHER, WIDE_GRADIENT && L::weights % 4 == 0 ? 4 : 1> value;
 #pragma unroll
                 for (int n = 0; n < T::TOGETHER; n++) value.value[n] = total[own][across + n];
-                value.store(sums + row * L::out + column, L::out - column);
+                value.store(to + T::columns_before(across), L::out - column);
             }
         }
     }

@@ -120,12 +120,19 @@ struct Forward {
             }
         }
         sums.settle();
-        finish(images, slot, rows, top + T::row(), left_column, bias, sums.total, output, choice, stream, shortcut);
+        // The code without the pool's choices is for evaluations.
+        const int first = top + T::row();
+        if (L::pooled && choice) {
+            finish<L::pooled>(slot, rows, first, left_column, bias, sums.total, output, choice, stream, shortcut);
+        } else {
+            finish<false>(slot, rows, first, left_column, bias, sums.total, output, choice, stream, shortcut);
+        }
     }
 
-    // Writes a thread's sums: OWN_ROWS consecutive rows from `first` on.
+    // Writes a thread's sums, OWN_ROWS consecutive rows from `first` on, and what the pool chooses.
+    template <bool CHOOSES>
     static __device__ __forceinline__ void finish(
-        int images, int slot, int rows, int first, int left_column, const Stored* bias, const float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS],
+        int slot, int rows, int first, int left_column, const Stored* bias, const float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS],
         Stored* output, u8* choice, float* stream, const float* shortcut) {
         const L c;
         typedef Together<T::TOGETHER, L::out> V;
@@ -143,6 +150,11 @@ struct Forward {
             int image, y, x;
             locate(c, p, image, y, x);
             const i64 here = slot + image;
+            // Where the thread's first column is: of the map written, and of what lies [slot][sums or windows][out] without a border.
+            const int left = left_column + T::column(0), down = L::pooled ? y / 2 : y, right = L::pooled ? x / 2 : x;
+            Stored* const to = known(output + here * L::to_len + (L::to_before + down) * L::to_row + (L::to_before + right) * L::out + left);
+            const i64 bare = ((here * (L::height / (L::pooled ? 2 : 1)) + down) * (L::width / (L::pooled ? 2 : 1)) + right) * L::out + left;
+            float* const stream_to = L::stream ? known(stream + bare) : nullptr;
 #pragma unroll
             for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
                 const int column = left_column + T::column(own);
@@ -150,30 +162,33 @@ struct Forward {
                 const auto& offset = offsets[own / T::TOGETHER];
                 V value;
                 if constexpr (L::pooled) {
-                    int chosen[T::TOGETHER];
+                    // A byte a number.
+                    u32 chose = 0;
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) {
                         float four[4];
+                        int chosen;
 #pragma unroll
                         for (int i = 0; i < 4; i++) four[i] = sums[row + i][own + n] + offset.value[n];
-                        value.value[n] = pooled(four, chosen[n]);
+                        value.value[n] = pooled(four, chosen);
+                        chose |= (u32)chosen << 8 * n;
                     }
-                    value.store(
-                        output + here * L::to_len + (L::to_before + y / 2) * L::to_row + (L::to_before + x / 2) * L::out + column, L::out - column);
-                    if (choice) {
-                        const i64 place = (here * (L::height / 2) + y / 2) * (L::width / 2) + x / 2;
-                        if (L::out % T::TOGETHER == 0 && T::TOGETHER == 4) {
-                            *(u32*)(choice + place * L::out + column) =
-                                (u32)chosen[0] | (u32)chosen[1] << 8 | (u32)chosen[2 % T::TOGETHER] << 16 | (u32)chosen[3 % T::TOGETHER] << 24;
+                    value.store(to + T::columns_before(own), L::out - column);
+                    if constexpr (CHOOSES) {
+                        u8* const into = choice + bare + T::columns_before(own);
+                        if constexpr (V::WIDE && T::TOGETHER == 4) {
+                            *(u32*)into = chose;
+                        } else if constexpr (V::WIDE && T::TOGETHER == 2) {
+                            *(u16*)into = (u16)chose;
                         } else {
 #pragma unroll
                             for (int n = 0; n < T::TOGETHER; n++) {
-                                if (n < L::out - column) choice[place * L::out + column + n] = (u8)chosen[n];
+                                if (n < L::out - column) into[n] = (u8)(chose >> 8 * n);
                             }
                         }
                     }
                 } else {
-                    const i64 place = ((here * L::height + y) * L::width + x) * L::out + column;
+                    const i64 place = bare + T::columns_before(own);
                     V added;
                     if constexpr (L::shortcut > 0 && L::shortcut_factor == 0) {
                         added = V(shortcut + place, L::out - column);
@@ -182,9 +197,27 @@ struct Forward {
                         constexpr int FACTOR = L::shortcut_factor, ROW = FACTOR * L::width * L::shortcut;
                         const float* from =
                             shortcut + (here * FACTOR * L::height + FACTOR * y) * ROW + FACTOR * x * L::shortcut + column;
+                        if constexpr (FACTOR == 2) {
+                            // The window's four positions, and of each the channels side by side.
+                            Together<T::TOGETHER, L::shortcut> window[4];
 #pragma unroll
-                        for (int n = 0; n < T::TOGETHER; n++) {
-                            added.value[n] = column + n < L::shortcut ? rectified_mean<FACTOR>(from + n, ROW, L::shortcut) : 0.0f;
+                            for (int i = 0; i < 4; i++) {
+                                if (column < L::shortcut) {
+                                    window[i] = Together<T::TOGETHER, L::shortcut>(from + i / 2 * ROW + i % 2 * L::shortcut, L::shortcut - column);
+                                } else {
+                                    for (int n = 0; n < T::TOGETHER; n++) window[i].value[n] = 0.0f;
+                                }
+                            }
+#pragma unroll
+                            for (int n = 0; n < T::TOGETHER; n++) {
+                                const float four[4] = {window[0].value[n], window[1].value[n], window[2].value[n], window[3].value[n]};
+                                added.value[n] = rectified_mean<2>(four, 2, 1);
+                            }
+                        } else {
+#pragma unroll
+                            for (int n = 0; n < T::TOGETHER; n++) {
+                                added.value[n] = column + n < L::shortcut ? rectified_mean<FACTOR>(from + n, ROW, L::shortcut) : 0.0f;
+                            }
                         }
                     }
 #pragma unroll
@@ -192,10 +225,10 @@ struct Forward {
                         value.value[n] = sums[row][own + n] + offset.value[n];
                         if (L::shortcut > 0) value.value[n] += added.value[n];
                     }
-                    if (L::stream) value.store(stream + place, L::out - column);
+                    if (L::stream) value.store(stream_to + T::columns_before(own), L::out - column);
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) value.value[n] = L::relu ? relu(value.value[n]) : value.value[n];
-                    value.store(output + here * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + column, L::out - column);
+                    value.store(to + T::columns_before(own), L::out - column);
                 }
             }
         }

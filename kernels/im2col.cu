@@ -85,22 +85,33 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
 }
 
 // unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions as locate() has them: in windows
-// where c.pooled is 1, else in rows. A thread takes the four of a window. Bound by bytes: 4 P out written an image. It also serves products that are
-// not cuBLAS's: it moves words, whatever numbers they are.
-extern "C" __global__ void __launch_bounds__(256) unpool(
-    ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
-    const int size = c.height * c.width / 4 * c.out, elements = count * size;
-    const i64 from = (slot + (i64)blockIdx.z * images) * size;
+// where c.pooled is 1, else in rows. A thread takes the four positions of a window, of one channel, or of four (unpool_4) where the channels are a
+// multiple of 4. Bound by bytes: 4 P out written an image. It also serves products that are not cuBLAS's: it moves words, whatever numbers they are.
+template <int CHANNELS>
+__device__ __forceinline__ void unpool(
+    const ConvolutionShape& c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
+    const u32 out = c.out, width = c.width / 2, windows = c.height / 2 * width, elements = count * windows * out;
+    // The windows of a row of windows are two rows of positions.
+    const u32 below = c.pooled ? 2 * out : c.width * out, back = c.pooled ? 0 : 2 * out;
+    const i64 from = (slot + (i64)blockIdx.z * images) * windows * out;
     to += (i64)blockIdx.z * elements * 4;
-    for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < elements; at += gridDim.x * blockDim.x) {
-        const float value = gradient[from + at];
-        const int chosen = choice[from + at], window = at / c.out, width = c.width / 2;
-        // The windows of a row of windows are two rows of positions.
-        float* into = to + ((i64)window * 4 - (c.pooled ? 0 : window % width * 2)) * c.out + at % c.out;
-        const int below = c.pooled ? 2 * c.out : c.width * c.out;
+    for (u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * CHANNELS; at < elements; at += gridDim.x * blockDim.x * CHANNELS) {
+        const Together<CHANNELS, CHANNELS> value(gradient + from + at, CHANNELS);
+        const u32 chose = CHANNELS == 4 ? *(const u32*)&choice[from + at] : choice[from + at], window = at / out;
+        float* const into = known(to + ((i64)window * 3 * out + at - window % width * back));
 #pragma unroll
-        for (int place = 0; place < 4; place++) into[place / 2 * below + place % 2 * c.out] = chosen == place ? value : 0.0f;
+        for (int place = 0; place < 4; place++) value.of_place(place, chose).store(into + place / 2 * below + place % 2 * out, CHANNELS);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256) unpool_1(
+    ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
+    unpool<1>(c, images, slot, count, gradient, choice, to);
+}
+
+extern "C" __global__ void __launch_bounds__(256) unpool_4(
+    ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
+    unpool<4>(c, images, slot, count, gradient, choice, to);
 }
 
 // patch_sums (col2im): gradient of the patches [lane][count][P][T] -> what data_gradient writes: each element of the map adds up the patches that

@@ -70,13 +70,15 @@ __device__ __forceinline__ void copy_four(float* to, const Stored* from, bool th
     }
 }
 
-// Returns `from`, and hides from the compiler how `from` was computed: copies then add offsets to one address, and do not compute the address again.
+// Returns an address in the GPU's memory, and hides from the compiler how it was computed: what follows then adds offsets to one address, and does
+// not compute the address again. Behind a long address NVRTC would also store numbers that lie side by side one by one.
 template <class T>
-__device__ __forceinline__ const T* known(const T* from) {
+__device__ __forceinline__ T* known(T* address) {
 #ifndef CUDA_EMU
-    asm("" : "+l"(from));
+    asm("" : "+l"(address));
+    __builtin_assume(__isGlobal(address));
 #endif
-    return from;
+    return address;
 }
 
 // A type chosen at compile time: A if FIRST, else B.
@@ -118,6 +120,13 @@ struct Together {
             for (int n = 0; n < COUNT; n++) value[n] = n < left ? from[n] : 0.0f;
         }
     }
+    // Of a max pool's outputs, the numbers that belong to a place of their windows: those that the pool `chose` there, a byte each; else 0.
+    __device__ __forceinline__ Together of_place(int place, u32 chose) const {
+        Together own;
+#pragma unroll
+        for (int n = 0; n < COUNT; n++) own.value[n] = (chose >> 8 * n & 0xff) == place ? value[n] : 0.0f;
+        return own;
+    }
     template <class N>
     __device__ __forceinline__ void store(N* to, int left) const {
         if constexpr (WIDE && COUNT == 4) {
@@ -150,9 +159,9 @@ struct Tile {
     static __device__ __forceinline__ int along() { return warp() / (DOWN * ACROSS); }
     // The first of the thread's consecutive rows, and its column number `own`, in the tile.
     static __device__ __forceinline__ int row() { return warp_row() + group() * OWN_ROWS; }
-    static __device__ __forceinline__ int column(int own) {
-        return warp_column() + own / TOGETHER * 4 * TOGETHER + place() * TOGETHER + own % TOGETHER;
-    }
+    static __device__ __forceinline__ int column(int own) { return warp_column() + place() * TOGETHER + columns_before(own); }
+    // From its column number 0 to its column number `own`.
+    static __device__ __forceinline__ constexpr int columns_before(int own) { return own / TOGETHER * 4 * TOGETHER + own % TOGETHER; }
 };
 
 // An operand's slab in shared memory: SIZE rows (or columns) of TERMS terms, terms side by side.

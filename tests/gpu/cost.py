@@ -8,8 +8,9 @@ them. NVDISASM is NVIDIA's disassembler (PyPI: nvidia-cuda-nvdisasm). `make gpu-
 
 How it counts. A kernel made for a layer has one loop that holds most of its multiply-adds; it runs once for each slab of terms, and its trips follow
 from the layer's numbers and the batch. In a data gradient's loop a part runs once a tap, which has several slabs. All other instructions are counted
-once a warp, or once a slab, on both sides of a condition: an upper bound but for short loops, and near to what is executed. Counts are the same for
-every machine with this compiler. The kernels that are no layer's are counted by the shortest way through a turn of their loop that does what the
+once a warp, or once a slab, on both sides of a condition: an upper bound but for short loops, and near to what is executed. A pooled layer's forward
+pass ends in one of two ways, of which a training step has the one and an evaluation the other. Counts are the same for every machine with this
+compiler. The kernels that are no layer's are counted by the shortest way through a turn of their loop that does what the
 kernel is for: the update of the weights, the gathering of images, the mean over positions, the logits with their loss or margins, and the gradients
 of these and of pooled sums. None of a step's or an evaluation's is left out.
 
@@ -48,15 +49,15 @@ REGISTERS, SHARED, BLOCKS, WARPS = 65536, 233_472, 32, 64
 LANES = 100
 # Warp instructions of all kernels but the update an image, at most.
 CEILINGS = {
-    ("listed-residual", "fused"): {"training": 1_180_000, "evaluation": 331_000},
-    ("listed-residual", "split"): {"training": 588_000, "evaluation": 151_200},
-    ("listed-residual", "pairs"): {"training": 470_000, "evaluation": 113_500},
-    ("simple-cnn", "fused"): {"training": 421_000, "evaluation": 140_500},
-    ("simple-cnn", "split"): {"training": 154_900, "evaluation": 51_200},
-    ("simple-cnn", "pairs"): {"training": 107_800, "evaluation": 35_350},
-    ("resnet-8", "fused"): {"training": 1_615_000, "evaluation": 499_500},
-    ("resnet-8", "split"): {"training": 722_000, "evaluation": 214_200},
-    ("resnet-8", "pairs"): {"training": 553_000, "evaluation": 159_500},
+    ("listed-residual", "fused"): {"training": 1_173_000, "evaluation": 327_500},
+    ("listed-residual", "split"): {"training": 585_100, "evaluation": 149_000},
+    ("listed-residual", "pairs"): {"training": 467_000, "evaluation": 111_500},
+    ("simple-cnn", "fused"): {"training": 414_200, "evaluation": 137_600},
+    ("simple-cnn", "split"): {"training": 147_000, "evaluation": 47_200},
+    ("simple-cnn", "pairs"): {"training": 98_500, "evaluation": 30_850},
+    ("resnet-8", "fused"): {"training": 1_609_500, "evaluation": 495_500},
+    ("resnet-8", "split"): {"training": 718_500, "evaluation": 211_500},
+    ("resnet-8", "pairs"): {"training": 549_500, "evaluation": 157_000},
 }
 # Slabs whose products in pairs are summed apart from the others.
 SLABS_LATE = int(re.search(r"#define SLABS_LATE (\d+)", (pathlib.Path(__file__).parents[2] / "kernels/product.cuh").read_text())[1])
@@ -119,6 +120,30 @@ def loops(lines, labels):
     return sorted((jump for jump in jumps if jump[0] < jump[1]), key=lambda jump: jump[0] - jump[1])
 
 
+def sides(lines, labels, start):
+    """The instructions that only one answer of a condition leads to, for each of its two answers: of the condition from `start` on that has the most
+    of them on both sides."""
+    def follows(at):
+        targets = [labels[label] for label in re.findall(r"\.L_\w+", lines[at])] if re.search(r"\bBRA\b", lines[at]) else []
+        return targets + ([] if re.match(r"(BRA(\.U)? `|EXIT)", lines[at]) else [at + 1])
+
+    def reached(at):
+        seen, ways = set(), [at]
+        while ways:
+            at = ways.pop()
+            if at < len(lines) and at not in seen:
+                seen.add(at)
+                ways += follows(at)
+        return seen
+
+    best = set(), set()
+    for at in range(start, len(lines)):
+        if len(to := follows(at)) == 2:
+            one, other = map(reached, to)
+            best = max(best, (one - other, other - one), key=lambda pair: min(map(len, pair)))
+    return [[lines[at] for at in sorted(side)] for side in best]
+
+
 def update(lines, labels, leaves):
     """Instructions by which a warp updates 32 parameters from a batch of so many leaves, by an optimizer that keeps one number beside a weight."""
     # The loop over parameters, which a thread goes through once, is the longest.
@@ -131,7 +156,7 @@ def update(lines, labels, leaves):
 
 
 # Kernels of no layer that a step or an evaluation has, but for the update, and one that has no loop.
-OTHERS = ["gather", "global_mean", "global_mean_backward", "dense_forward", "dense_backward", "unpool", "store"]
+OTHERS = ["gather", "global_mean", "global_mean_backward", "dense_forward", "dense_backward", "unpool_1", "unpool_4", "store"]
 
 
 class Turns:
@@ -230,9 +255,14 @@ class Kernel:
         late = max(sums, key=lambda part: sum("FADD" in line for line in part), default=[])
         self.late = kinds(late) if sum("FADD" in line for line in late) >= 8 else collections.Counter()
         self.slab -= self.tap + self.late
+        # A pooled layer's forward pass ends in one of two ways; in training it stores what the pool chooses too.
+        evaluation, training = sorted(sides(lines, labels, end + 1), key=lambda side: sum("STG" in line for line in side))
+        self.left_out = {True: kinds(evaluation), False: kinds(training)}
 
-    def warp(self, slabs, taps):
-        parts = [(self.once, 1), (self.slab, slabs), (self.tap, taps), (self.late, slabs // SLABS_LATE)]
+    def warp(self, slabs, taps, training=None):
+        """`training`: of two ways in which the kernel ends, that of a training step or of an evaluation; both where it is none of these."""
+        once = self.once - self.left_out.get(training, collections.Counter())
+        parts = [(once, 1), (self.slab, slabs), (self.tap, taps), (self.late, slabs // SLABS_LATE)]
         return {kind: sum(part[kind] * times for part, times in parts) for kind in [*KINDS, REST]}
 
     def resident(self, warps):
@@ -345,7 +375,7 @@ class Program:
                 slabs_a_tap = math.ceil(layer["out"] / 16) if kernel == "data_gradient" else 1
                 if slabs_a_tap > 1 and not code.tap:
                     sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
-                yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap)
+                yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap, training if kernel == "forward" and layer["pooled"] else None)
         yield from self.others(images, training)
 
     def others(self, images, training):
@@ -365,12 +395,21 @@ class Program:
         if not training:
             return
         yield "clock_step", 1 / LANES, 1, all_kinds(kinds(turns.lines["clock_step"]))
-        yield each("dense_backward", last["run"], turns.turn("dense_backward", 2 * last["out"] + 1, 1))
+        yield self.backward(images, last, rectified=not mean and not self.layers[max(self.layers) - 1]["pooled"])
         if mean:
             yield each("global_mean_backward", mean["height"] * mean["width"] * mean["out"], turns.turn("global_mean_backward", 2, 1, 4))
         for number, layer in self.layers.items():
             if layer["pooled"] and (number, "data_gradient") in self.tiles:
-                yield each("unpool", layer["height"] * layer["width"] * layer["out"] // 4, turns.turn("unpool", 2, 4))
+                channels = 4 if layer["out"] % 4 == 0 else 1
+                name = f"unpool_{channels}"
+                yield each(name, layer["height"] * layer["width"] * layer["out"] // 4 // channels, turns.turn(name, 2, 4))
+
+    def backward(self, images, last, rectified):
+        """The row of the gradient of the last layer's inputs, of which a thread takes one of eight images. All of a block's threads are counted as
+        if they loaded the gradients of the logits, which half of them do."""
+        turn = self.turns.turn("dense_backward", 1 + last["out"] + 8 * rectified, 8)
+        blocks = math.ceil(images / 8) * math.ceil(last["run"] / 256)
+        return "dense_backward", blocks, 8, all_kinds(self.turns.once["dense_backward"] + turn)
 
     def image(self):
         """Numbers of an image."""

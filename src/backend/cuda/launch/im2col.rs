@@ -38,7 +38,7 @@ kernels! {
     blocks: [blocks(count as usize * c.positions() * c.out as usize), 1, lanes];
     threads: ELEMENTWISE;
 
-    /// The gradient of the sums from that of the pooled map.
+    /// The gradient of the sums from that of the pooled map: of one channel at a time, or of four where the channels are a multiple of 4.
     fn unpool(
         c: ConvolutionShape,
         images: i32,
@@ -47,8 +47,8 @@ kernels! {
         gradient: ConstPointer<'_, f32>,
         choice: ConstPointer<'_, u8>,
         to: MutPointer<'_, f32>
-    )[lanes: usize] = ["unpool"][0];
-    blocks: [blocks(count as usize * c.positions() / 4 * c.out as usize), 1, lanes];
+    )[lanes: usize] = ["unpool_1", "unpool_4"][usize::from(c.out % 4 == 0)];
+    blocks: [blocks(count as usize * c.positions() / 4 * c.out as usize / if c.out % 4 == 0 { 4 } else { 1 }), 1, lanes];
     threads: ELEMENTWISE;
 
     /// The gradient of the map from that of its patches.

@@ -1,7 +1,7 @@
 //! Fully connected layers: the last one makes the logits, with their loss and its gradient or the margins; hidden ones are convolutions of one
 //! position.
 
-use super::super::launch::{ELEMENTWISE, LayerKernels, blocks, dense_source, kernels, of_one_position};
+use super::super::launch::{ELEMENTWISE, LayerKernels, dense_source, kernels, of_one_position};
 use super::super::micro_batch::MicroBatch;
 use super::super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use super::kind::CudaLayer;
@@ -31,7 +31,7 @@ kernels! {
     blocks: [1, (images as usize).div_ceil(length as usize), lanes];
     threads: 256;
 
-    /// The gradient of the features.
+    /// The gradient of the features. A block takes 256 of them of eight images.
     fn dense_backward(
         images: i32,
         inputs: i32,
@@ -43,7 +43,7 @@ kernels! {
         rectified: Option<ConstPointer<'_, f32>>,
         to: MutPointer<'_, f32>
     )[lanes: usize] = ["dense_backward"][0];
-    blocks: [blocks(images as usize * inputs as usize), 1, lanes];
+    blocks: [(inputs as usize).div_ceil(ELEMENTWISE) * (images as usize).div_ceil(8), 1, lanes];
     threads: ELEMENTWISE;
 
     /// The loss with its gradient, or the margins, of logits. A block takes a group of a lane.
