@@ -23,9 +23,7 @@ pub use chart::{Chart, FORMATS, Format, Style, Width};
 pub use claims::{Claim, Finding, Verdict, claims, holm};
 pub use figures::{Figure, Whole, figures, steps_to_result_plot, whole_curves};
 pub use others::{read_layout, read_table, shallue};
-pub use report::{
-    Answer, FEWEST_TRIALS, LIST, Options, Report, Table, Warning, claims_page, refuse_foreign_claims, report, table, values, warnings,
-};
+pub use report::{Answer, LIST, Options, Report, Table, Warning, claims_page, refuse_foreign_claims, report, table, values, warnings};
 pub use statistics::{
     Along, Bounds, ConfirmedCell, ConfirmedFit, Critical, Definition, EDGE, EnoughTrials, Fitted, NEAR, Shift, Smooth, Surface, Timed,
     confirmed, confirmed_cells, confirmed_fits, critical, exponent, fit, fits, measured_points, sentences, share, smoothness, threshold,

@@ -26,7 +26,7 @@ pub use agreement::{agree, together};
 pub use limits::MemoryLimit;
 pub use placement::{host_hash, host_name, processor_model, threads};
 pub use single::Single;
-pub use sum::{Exchanged, NodeSums, Rows, add};
+pub use sum::{Exchanged, NodeSums, Rows, add, sum_of_blocks};
 pub(crate) use tree::add_blocks;
 pub use tree::{Leaves, Node, additions};
 

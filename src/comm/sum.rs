@@ -8,6 +8,16 @@ use std::ops::Range;
 use super::tree::add_blocks;
 use super::{Communicator, Leaves, Node, additions};
 
+/// The sum of a number for each of some blocks, in the order of the blocks, the same bits on every rank. Rank r of R has the numbers of blocks r,
+/// r + R, r + 2R, …
+pub fn sum_of_blocks(group: &dyn Communicator, mine: impl IntoIterator<Item = f64>, blocks: usize) -> f64 {
+    let ranks = group.size();
+    let mut words: Vec<u64> = mine.into_iter().map(f64::to_bits).collect();
+    words.resize(blocks.div_ceil(ranks), 0);
+    let all = group.all_gather_words(&words);
+    (0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum()
+}
+
 /// Columns that are exchanged at a time, at most: 4 MiB a node. More would gain nothing, and take memory.
 const PIECE: usize = 1 << 20;
 

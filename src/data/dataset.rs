@@ -154,14 +154,15 @@ fn named(name: DatasetName, files: &[PathBuf], folder: &Path, split: &DataSplit)
     let DatasetSpec { image, classes, format, .. } = *name.spec();
     let shape = ImageShape::from(image);
     let digests = &mut Vec::new();
-    let (training, test) = match (format, files) {
-        (FileFormat::Cifar, [batches @ .., test]) => {
+    let (training, test) = match format {
+        FileFormat::Cifar => {
+            let [batches @ .., test] = files else { unreachable!("{name} has files") };
             (cifar::read(batches, shape, classes, digests)?, cifar::read(std::slice::from_ref(test), shape, classes, digests)?)
         }
-        (FileFormat::Idx, [images, labels, test_images, test_labels]) => {
+        FileFormat::Idx => {
+            let [images, labels, test_images, test_labels] = files else { unreachable!("{name} has four files, not {}", files.len()) };
             (idx::read(images, labels, shape, classes, digests)?, idx::read(test_images, test_labels, shape, classes, digests)?)
         }
-        (_, other) => unreachable!("{name} consists of {} files", other.len()),
     };
     if split.source == DataSource::Original {
         originals(name, folder, files, digests)?;

@@ -74,7 +74,7 @@ pub enum Record {
     },
     /// The connections of a seed's network are scored.
     Scores {
-        /// The trial's number.
+        /// Seed of the network: a trial's number, or a confirmation's fresh seed.
         seed: u64,
         /// A score a parameter, in the network's order.
         #[serde(with = "floats")]
@@ -192,18 +192,113 @@ pub(super) fn together(records: &[Record]) -> Result<Record, String> {
     records.iter().map(bytes).collect::<Result<_, _>>().map(Record::Together)
 }
 
+/// Contents of the records of a journal that are read so far.
+struct Read {
+    header: Header,
+    cells: Vec<Entry>,
+    scores: BTreeMap<u64, Vec<f32>>,
+    masks: Vec<MaskRecord>,
+    /// Cells that were finished.
+    finished: usize,
+    starts: Vec<Start>,
+    ended: Option<Ending>,
+}
+
+impl Read {
+    /// Takes a record that lies at byte `at`, alone or together with others.
+    fn take(&mut self, one: Record, at: usize) -> Result<(), String> {
+        match one {
+            Record::Trial { key, trial } => {
+                let entry = entry(&mut self.cells, key);
+                let index = trial.index;
+                let revised = entry.revisable.remove(&index);
+                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
+                    return Err(twice(&format!("trial {index} of the"), key, at));
+                }
+            }
+            Record::Cell { key, trials, test_errors, seconds } => {
+                let entry = entry(&mut self.cells, key);
+                let first = entry.trials.keys().next().copied().unwrap_or_default();
+                let known = (first..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
+                if known < trials as usize {
+                    return Err(format!(
+                        "the cell with batch size {} and sparsity {} is recorded as finished at byte {at}, but {known} of its {trials} \
+                         trials are: restore the file from a copy, or {OTHER_STUDY}",
+                        key.batch_size, key.sparsity
+                    ));
+                }
+                let place = entry.finished.unwrap_or(self.finished);
+                if entry.finished.is_some() && entry.cell.test_errors != test_errors {
+                    return Err(twice("the end of the", key, at));
+                }
+                (entry.cell.test_errors, entry.cell.seconds, entry.finished) = (test_errors, seconds, Some(place));
+                self.finished = self.finished.max(place + 1);
+            }
+            Record::Restart { started, configuration } => {
+                let before = self.ended.take().unwrap_or_default();
+                self.starts.push(bare_start(&started, self.starts.len(), before));
+                if let Some(configuration) = configuration {
+                    self.header.configuration = configuration;
+                }
+            }
+            Record::Extension { key } => {
+                let entry = entry(&mut self.cells, key);
+                entry.revisable = entry.trials.keys().copied().collect();
+                if entry.finished.take().is_some() {
+                    entry.extended = Some(number_of_best(&entry.trials));
+                }
+            }
+            Record::Scores { seed, values } => {
+                self.scores.insert(seed, values);
+            }
+            Record::Mask(mask) => self.masks.push(mask),
+            Record::Start(start) => {
+                self.starts.pop();
+                self.starts.push(start);
+            }
+            Record::End(ending) => self.ended = Some(ending),
+            Record::Confirmation { key, confirmation } => {
+                let known = &mut entry(&mut self.cells, key).cell.confirmations;
+                let same = |known: &Confirmation| known.training == confirmation.training;
+                let before = known.iter().position(same).map(|place| known.swap_remove(place));
+                // With a higher limit a training is done again.
+                if before.is_some_and(|before| before.run.steps_run == confirmation.run.steps_run && !before.agrees(&confirmation)) {
+                    let Training { point, number, .. } = confirmation.training;
+                    return Err(twice(&format!("confirmation {number} of point {point} of the"), key, at));
+                }
+                known.push(confirmation);
+            }
+            Record::Together(_) => return Err(strange(at)),
+        }
+        Ok(())
+    }
+
+    /// The contents of a journal that has these records, and `dropped_bytes` behind them.
+    fn contents(self, dropped_bytes: u64) -> Contents {
+        let Read { header, cells, scores, masks, starts, ended, .. } = self;
+        let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
+        done.sort_by_key(|entry| entry.finished);
+        let finished = done.into_iter().map(Entry::cell).collect();
+        let partial = partial.into_iter().map(|mut entry| {
+            entry.cell.test_errors = entry.cell.test_errors.filter(|_| entry.extended == Some(number_of_best(&entry.trials)));
+            Partial { extended: entry.extended.is_some(), cell: entry.cell() }
+        });
+        Contents { header, finished, partial: partial.collect(), scores, masks, starts, ended, dropped_bytes }
+    }
+}
+
 /// Contents of a journal by its bytes, and the checksum of the last record; or in one sentence why there are none.
 pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let mut at = magic(bytes)?;
     let Some(first) = frame::record(bytes, at) else {
         return Err(format!("the journal's header, at byte {at}, is damaged: restore the file from a copy, or {OTHER_STUDY}"));
     };
-    let mut header: Header = payload(first.payload).ok_or_else(|| strange(at))?;
+    let header: Header = payload(first.payload).ok_or_else(|| strange(at))?;
     at += frame::HEAD + first.payload.len();
     let mut last_checksum = first.checksum;
 
-    let (mut cells, mut scores, mut masks, mut finished) = (Vec::new(), BTreeMap::new(), Vec::new(), 0);
-    let (mut starts, mut ended) = (vec![bare_start(&header.started, 0, Ending::First)], None);
+    let starts = vec![bare_start(&header.started, 0, Ending::First)];
+    let mut read = Read { header, starts, cells: Vec::new(), scores: BTreeMap::new(), masks: Vec::new(), finished: 0, ended: None };
     while let Some(record) = frame::record(bytes, at) {
         if record.previous != last_checksum {
             return Err(format!(
@@ -219,68 +314,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
             one => vec![one],
         };
         for one in records {
-            match one {
-                Record::Trial { key, trial } => {
-                    let entry = entry(&mut cells, key);
-                    let index = trial.index;
-                    let revised = entry.revisable.remove(&index);
-                    if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
-                        return Err(twice(&format!("trial {index} of the"), key, at));
-                    }
-                }
-                Record::Cell { key, trials, test_errors, seconds } => {
-                    let entry = entry(&mut cells, key);
-                    let first = entry.trials.keys().next().copied().unwrap_or_default();
-                    let known = (first..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
-                    if known < trials as usize {
-                        return Err(format!(
-                            "the cell with batch size {} and sparsity {} is recorded as finished at byte {at}, but {known} of its {trials} \
-                             trials are: restore the file from a copy, or {OTHER_STUDY}",
-                            key.batch_size, key.sparsity
-                        ));
-                    }
-                    let place = entry.finished.unwrap_or(finished);
-                    if entry.finished.is_some() && entry.cell.test_errors != test_errors {
-                        return Err(twice("the end of the", key, at));
-                    }
-                    (entry.cell.test_errors, entry.cell.seconds, entry.finished) = (test_errors, seconds, Some(place));
-                    finished = finished.max(place + 1);
-                }
-                Record::Restart { started, configuration } => {
-                    starts.push(bare_start(&started, starts.len(), ended.take().unwrap_or_default()));
-                    if let Some(configuration) = configuration {
-                        header.configuration = configuration;
-                    }
-                }
-                Record::Extension { key } => {
-                    let entry = entry(&mut cells, key);
-                    entry.revisable = entry.trials.keys().copied().collect();
-                    if entry.finished.take().is_some() {
-                        entry.extended = Some(number_of_best(&entry.trials));
-                    }
-                }
-                Record::Scores { seed, values } => {
-                    scores.insert(seed, values);
-                }
-                Record::Mask(mask) => masks.push(mask),
-                Record::Start(start) => {
-                    starts.pop();
-                    starts.push(start);
-                }
-                Record::End(ending) => ended = Some(ending),
-                Record::Confirmation { key, confirmation } => {
-                    let known = &mut entry(&mut cells, key).cell.confirmations;
-                    let same = |known: &Confirmation| known.training == confirmation.training;
-                    let before = known.iter().position(same).map(|place| known.swap_remove(place));
-                    // With a higher limit a training is done again.
-                    if before.is_some_and(|before| before.run.steps_run == confirmation.run.steps_run && !before.agrees(&confirmation)) {
-                        let Training { point, number, .. } = confirmation.training;
-                        return Err(twice(&format!("confirmation {number} of point {point} of the"), key, at));
-                    }
-                    known.push(confirmation);
-                }
-                Record::Together(_) => return Err(strange(at)),
-            }
+            read.take(one, at)?;
         }
         at += frame::HEAD + record.payload.len();
     }
@@ -290,16 +324,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
              from a copy, or {OTHER_STUDY}"
         ));
     }
-    let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
-    done.sort_by_key(|entry| entry.finished);
-    let finished = done.into_iter().map(Entry::cell).collect();
-    let partial = partial.into_iter().map(|mut entry| {
-        entry.cell.test_errors = entry.cell.test_errors.filter(|_| entry.extended == Some(number_of_best(&entry.trials)));
-        Partial { extended: entry.extended.is_some(), cell: entry.cell() }
-    });
-    let dropped_bytes = (bytes.len() - at) as u64;
-    let contents = Contents { header, finished, partial: partial.collect(), scores, masks, starts, ended, dropped_bytes };
-    Ok((contents, last_checksum))
+    Ok((read.contents((bytes.len() - at) as u64), last_checksum))
 }
 
 /// The length of the first line, if it is a journal's of this version.

@@ -55,13 +55,14 @@ impl Schedule {
         let end = of(Metaparameter::EndLearningRateFactor).map(|factor| factor * rate);
         let fall = of(Metaparameter::DecaySteps).zip(end);
         let steps = of(Metaparameter::DecayEvery).zip(of(Metaparameter::DecayFactor));
-        let decay = match (name, fall, steps) {
-            (ScheduleName::LinearDecay, Some((steps, end)), _) => Decay::Linear { end, steps },
-            (ScheduleName::Cosine, Some((steps, end)), _) => Decay::Cosine { end, steps },
-            (ScheduleName::StepDecay, _, Some((every, factor))) => Decay::Step { factor, every: every as u32 },
-            _ => Decay::Constant,
+        let decay = match name {
+            ScheduleName::Constant => None,
+            ScheduleName::LinearDecay => fall.map(|(steps, end)| Decay::Linear { end, steps }),
+            ScheduleName::Cosine => fall.map(|(steps, end)| Decay::Cosine { end, steps }),
+            ScheduleName::StepDecay => steps.map(|(every, factor)| Decay::Step { factor, every: every as u32 }),
         };
-        Schedule { rate, warmup_steps: of(Metaparameter::WarmupSteps).unwrap_or(0.0) as u32, decay }
+        let warmup_steps = of(Metaparameter::WarmupSteps).unwrap_or(0.0) as u32;
+        Schedule { rate, warmup_steps, decay: decay.unwrap_or(Decay::Constant) }
     }
 
     /// The schedule that has one rate at every step.

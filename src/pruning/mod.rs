@@ -14,7 +14,7 @@ mod scoring;
 pub(crate) mod section;
 mod shuffle;
 
-pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow, connection_sensitivity, gradient_signal, random_scores};
+pub use criteria::{Grasp, Random, Snip, Synflow, connection_sensitivity, gradient_signal, random_scores};
 pub use criterion::{Criterion, Given, Iterated, Untrained};
 pub use mask::{Mask, keep_highest, kept_parameters};
 pub use rounds::in_rounds;

@@ -80,15 +80,27 @@ impl Cell {
             return;
         }
         for trial in &mut self.trials {
+            // All of a trial's fields, so that the compiler asks what becomes of a new one.
+            let Trial {
+                index: _,
+                metaparameters: _,
+                parameters_kept: _,
+                mask_hash: _,
+                dead_layers: _,
+                status,
+                steps,
+                steps_run,
+                curve,
+                measurements,
+                seconds,
+            } = trial;
             // A trial that broke in the step after the end had not broken by then.
-            let broke_later = trial.status == Status::Infeasible && trial.steps_run >= end;
-            if trial.steps_run > end || broke_later {
-                trial.seconds *= f64::from(end) / f64::from(trial.steps_run.max(end));
-                trial.steps_run = end;
-                trial.steps = None;
-                trial.status = Status::Censored;
-                trial.curve.retain(|point| point.step <= end);
-                trial.measurements.retain(|measurement| measurement.step < end);
+            let broke_later = *status == Status::Infeasible && *steps_run >= end;
+            if *steps_run > end || broke_later {
+                *seconds *= f64::from(end) / f64::from((*steps_run).max(end));
+                (*status, *steps, *steps_run) = (Status::Censored, None, end);
+                curve.retain(|point| point.step <= end);
+                measurements.retain(|measurement| measurement.step < end);
             }
         }
     }

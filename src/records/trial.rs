@@ -47,6 +47,13 @@ pub struct CurvePoint {
     pub examples: u32,
 }
 
+impl CurvePoint {
+    /// Share of the examples seen that were classified wrongly: the validation error, or a lower bound of it where the evaluation stopped early.
+    pub fn error(&self) -> f64 {
+        f64::from(self.errors) / f64::from(self.examples.max(1))
+    }
+}
+
 /// One measurement of the loss surface where a trial is: of the masked network, over the training set or the part of it that is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -79,7 +86,7 @@ impl Measurement {
 /// The mask of a trial's network at one sparsity, where it took seconds to make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MaskRecord {
-    /// The trial's number.
+    /// Seed of the network: a trial's number, or a confirmation's fresh seed.
     pub seed: u64,
     /// The sparsity.
     pub sparsity: f64,
@@ -133,12 +140,17 @@ impl Trial {
         self.curve.iter().filter(|point| point.examples == validation_examples).map(|point| point.errors).min()
     }
 
-    /// Whether two records of a trial are equal but for its time. A NaN equals a NaN: their text is the same, as is no other number's.
+    /// Whether two records of a trial are equal but for [`Self::times`]. A NaN equals a NaN: their text is the same, as is no other number's.
     pub fn agrees(&self, other: &Trial) -> bool {
         // Trials of different indices differ at once, without copies of their curves.
         self.index == other.index && {
             let other = Trial { seconds: self.seconds, ..other.clone() };
             *self == other || format!("{self:?}") == format!("{other:?}")
         }
+    }
+
+    /// The bits of the numbers that depend on how fast the machine was.
+    pub fn times(&self) -> [u64; 1] {
+        [self.seconds.to_bits()]
     }
 }

@@ -21,8 +21,8 @@ pub(super) const PATH: &str = "grid";
 /// its memory.
 const MOST_PLACES: usize = 1 << 22;
 
-/// The dimensions, and what no 64-bit float holds.
-const LEFT_OUT: [&str; 4] = ["batch_size", "sparsity", "trial", "mask_hash"];
+/// The dimensions, which are no arrays.
+const DIMENSIONS: [&str; 3] = ["batch_size", "sparsity", "trial"];
 
 /// The values of the three dimensions, each in ascending order and once.
 pub(super) struct Dimensions {
@@ -94,7 +94,7 @@ pub(super) fn write(
 
 /// The columns of a table that `/grid` has, each with its number in the table.
 fn columns<Row: Table>() -> impl Iterator<Item = (usize, &'static Column)> {
-    Row::COLUMNS.iter().enumerate().filter(|(_, column)| !column.is_place && !LEFT_OUT.contains(&column.name))
+    Row::COLUMNS.iter().enumerate().filter(|(_, column)| column.is_number && !column.is_place && !DIMENSIONS.contains(&column.name))
 }
 
 /// Where an array has a dimension, as HDF5 notes it at that dimension.

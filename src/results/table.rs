@@ -12,6 +12,8 @@ pub struct Column {
     pub name: &'static str,
     /// The type of its values in the file, in words.
     pub kind: &'static str,
+    /// Whether a 64-bit float says what a value is: of a hash or a text none does.
+    pub is_number: bool,
     /// Unit of the values, as netCDF names units; empty where they count things, or are codes or texts.
     pub unit: &'static str,
     /// Meaning of the values.
@@ -63,6 +65,7 @@ macro_rules! table {
             const COLUMNS: &'static [$crate::results::table::Column] = &[$($crate::results::table::Column {
                 name: stringify!($column),
                 kind: <$kind as $crate::results::table::Value>::KIND,
+                is_number: <$kind as $crate::results::table::Value>::IS_NUMBER,
                 unit: concat!($($unit)?),
                 meaning: $meaning,
                 is_place: !concat!($(stringify!($place))?).is_empty(),
@@ -90,6 +93,8 @@ pub(super) use table;
 pub(super) trait Value {
     /// The type's name for readers.
     const KIND: &'static str;
+    /// Whether a 64-bit float says what a value is.
+    const IS_NUMBER: bool;
 
     /// The value as a number. A value of -1, which stands for none, a hash and a text give NaN.
     fn number(self) -> f64;
@@ -99,8 +104,9 @@ pub(super) trait Value {
 }
 
 macro_rules! value {
-    ($($kind:ty = $name:literal: $number:expr, $text:expr;)+) => { $(impl Value for $kind {
+    ($($kind:ty = $name:literal $($is_no:ident)?: $number:expr, $text:expr;)+) => { $(impl Value for $kind {
         const KIND: &'static str = $name;
+        const IS_NUMBER: bool = concat!($(stringify!($is_no))?).is_empty();
 
         fn number(self) -> f64 {
             let number: fn($kind) -> f64 = $number;
@@ -123,8 +129,8 @@ value! {
     f64 = "f64": |value| value, |value| if value.is_finite() { value.to_string() } else { String::new() };
     StatusCode = "enum u8": |value| value.0.into(), |value| format!("{value:?}");
     EndingCode = "enum u8": |value| value.0.into(), |value| format!("{value:?}");
-    MaskHash = "u64": |_| f64::NAN, |value| format!("{:016x}", value.0);
-    ShortText = "UTF-8": |_| f64::NAN, |value| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    MaskHash = "u64" no_number: |_| f64::NAN, |value| format!("{:016x}", value.0);
+    ShortText = "UTF-8" no_number: |_| f64::NAN, |value| String::from_utf8_lossy(value.as_bytes()).into_owned();
 }
 
 /// A table of the page of results: a line a column.

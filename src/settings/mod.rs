@@ -19,7 +19,7 @@ mod usual;
 mod workload;
 
 pub use confirm::{Confirm, Varied};
-pub use difference::{ABSENT, CELL_KEYS, Difference, GROWING_KEYS, IGNORED_KEYS, contradictions, differences};
+pub use difference::{ABSENT, CELL_KEYS, Difference, IGNORED_KEYS, contradictions, differences};
 pub use execution::{Convolutions, DeviceName, Execution, Products, Reduction};
 pub use grid::{Grid, MOST_TRIALS, ascending, each_once};
 pub use keys::{keys, markdown_of_keys};

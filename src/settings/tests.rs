@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::difference::GROWING_KEYS;
 use super::*;
 use crate::Error;
 use crate::config::Override;

@@ -117,7 +117,7 @@ pub(super) fn begin_from(key: CellKey, results: &Results, partial: &[Partial], l
     let number = |trial: Option<&Trial>| trial.map(|trial| trial.index);
     let best_of_all = number(best(journaled.iter().chain(&state.ended)));
     if best_of_all != number(best(&state.ended)) {
-        // The checkpoint's are of a trial that is no longer the best.
+        // The checkpoint's test errors are of a trial that is no longer the best.
         state.test_errors = None;
     }
     if let (Some(Partial { cell, .. }), None) = (extended, state.test_errors) {

@@ -14,7 +14,7 @@ use crate::settings::Configuration;
 pub fn expected(bound: &CostBound, configuration: &Configuration, output: &Path) -> Option<String> {
     let mut study = configuration.study.clone();
     let keys = cells(&study.grid);
-    // Files of another study, or none, are no source.
+    // Files of another study tell nothing of this one.
     let found = found(output).ok().filter(|found| found.digest == configuration.digest);
     // The run keeps the cells, trials and confirmations that earlier runs of this study asked for.
     found.iter().for_each(|found| study.join(&found.study));

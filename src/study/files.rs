@@ -85,22 +85,14 @@ impl Files {
             }
         }
         let path = journal::journal_path(output);
-        // A journal of no bytes says no more than none.
+        // An empty journal counts as none.
         let is_begun = || std::fs::metadata(&path).is_ok_and(|found| found.len() > 0);
         let from = match beginning {
             Beginning::Results(from) | Beginning::Confirmed(from) => Some(from),
             Beginning::Journal | Beginning::Fresh => None,
         };
         if output.exists() && !is_begun() && from.is_none_or(|from| !journal::overwrites(output, from)) {
-            // `dps-train confirm` has no --fresh.
-            let fresh = if matches!(beginning, Beginning::Confirmed(_)) { "" } else { ", or --fresh to move it aside" };
-            let problem = format!(
-                "expected no such file, or the journal {} beside it, found the file alone; choose another --output{fresh}; dps-train {} goes on from \
-                 the file alone, with the settings in it",
-                path.display(),
-                output.display()
-            );
-            return Err(Error::Journal { path: output.into(), problem });
+            return Err(alone(output, &path, beginning));
         }
         let header = Header {
             configuration: configuration.text.clone(),
@@ -131,23 +123,7 @@ impl Files {
         let (grown, trials_before) = grown(configuration, &contents.header.configuration)?;
         let Configuration { study: whole, text, .. } = grown.as_ref().unwrap_or(configuration);
         let most = whole.grid.trials;
-        if most > configuration.study.grid.trials {
-            let line = format!(
-                "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
-                configuration.study.grid.trials
-            );
-            tell(Event::Note(&line));
-        }
-        let asks_for_some = configuration.study.confirm.is_some();
-        for found in
-            settings::differences(&configuration.study, whole, &[]).iter().filter(|found| asks_for_some && found.is_of_confirmations())
-        {
-            let line = format!(
-                "{}: an earlier run of the study had {}, by which it goes on, not by {}; choose another --output for confirmations of their own",
-                found.key, found.right, found.left
-            );
-            tell(Event::Note(&line));
-        }
+        tell_of_growth(&configuration.study, whole, tell);
         let possible = Possible::new(whole, network, dataset.validation.len(), dataset.test.len());
         possible.journal(&contents).map_err(|problem| {
             let advice = "restore the file from a copy, choose another result file, or start over with --fresh";
@@ -155,12 +131,7 @@ impl Files {
         })?;
         if begun {
             let changed = (*text != contents.header.configuration).then(|| text.clone());
-            // Trials that have ended may be cut short by new ones.
-            let gets_more = |partial: &&journal::Partial| most > trials_before && !partial.cell.trials.is_empty();
-            let mut records: Vec<Record> =
-                contents.partial.iter().filter(gets_more).map(|partial| Record::Extension { key: partial.cell.key }).collect();
-            records.push(Record::Restart { started: now(), configuration: changed });
-            journal.append(&records)?;
+            journal.append(&of_restart(&contents, most > trials_before, changed))?;
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
         }
@@ -316,7 +287,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // Before the lock is let go.
+        // The checkpoint under way is written to its end before the lock is let go.
         let _ = self.wait();
     }
 }
@@ -447,13 +418,53 @@ fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage:
     Ok(results.cells)
 }
 
+/// The refusal of a result file without a journal beside it.
+fn alone(output: &Path, journal: &Path, beginning: Beginning) -> Error {
+    // `dps-train confirm` has no --fresh.
+    let fresh = if matches!(beginning, Beginning::Confirmed(_)) { "" } else { ", or --fresh to move it aside" };
+    let problem = format!(
+        "expected no such file, or the journal {} beside it, found the file alone; choose another --output{fresh}; dps-train {} goes on from \
+         the file alone, with the settings in it",
+        journal.display(),
+        output.display()
+    );
+    Error::Journal { path: output.into(), problem }
+}
+
+/// Says where `whole`, the study with what earlier runs of it asked for, is another one than the study `asked` for now.
+fn tell_of_growth(asked: &Study, whole: &Study, tell: &mut dyn FnMut(Event)) {
+    let most = whole.grid.trials;
+    if most > asked.grid.trials {
+        let line = format!(
+            "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
+            asked.grid.trials
+        );
+        tell(Event::Note(&line));
+    }
+    let differences = settings::differences(asked, whole, &[]);
+    for found in differences.iter().filter(|found| asked.confirm.is_some() && found.is_of_confirmations()) {
+        let line = format!(
+            "{}: an earlier run of the study had {}, by which it goes on, not by {}; choose another --output for confirmations of their own",
+            found.key, found.right, found.left
+        );
+        tell(Event::Note(&line));
+    }
+}
+
+/// The records of a further start of a study with such a journal. Where cells `grow`, trials that have ended may be cut short by new ones.
+fn of_restart(contents: &Contents, grow: bool, configuration: Option<String>) -> Vec<Record> {
+    let grows = |partial: &&journal::Partial| grow && !partial.cell.trials.is_empty();
+    let extensions = contents.partial.iter().filter(grows).map(|partial| Record::Extension { key: partial.cell.key });
+    extensions.chain([Record::Restart { started: now(), configuration }]).collect()
+}
+
 /// The records of a cell's trials, but for those that the journal has, and of its end. A cell that lacks trials between others, as parts put together
 /// may leave it, has not ended: it gets more trials, which may cut the others short.
 fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
     let journaled: HashMap<u32, &Trial> = journaled.iter().map(|trial| (trial.index, trial)).collect();
     let is_there = |trial: &Trial| {
         let known = journaled.get(&trial.index);
-        known.is_some_and(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits())
+        known.is_some_and(|known| known.agrees(trial) && known.times() == trial.times())
     };
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();

@@ -103,7 +103,7 @@ impl<'a> Possible<'a> {
         for (seed, scores) in &contents.scores {
             let found = scores.len();
             expect(found == parameters, || {
-                format!("expected {parameters} scores of the connections of trial {seed}, one a parameter, found {found}")
+                format!("expected {parameters} scores of the connections of seed {seed}, one a parameter, found {found}")
             })?;
             self.seed(*seed)?;
         }

@@ -34,18 +34,14 @@ impl Replay {
                 Some(point) => count(point.errors),
                 None => "·".to_owned(),
             };
-            let error = f64::from(errors) / f64::from(examples.max(1));
-            vec![count(step), format!("{loss:.6}"), format!("{error:.4}"), count(errors), in_file]
+            vec![count(step), format!("{loss:.6}"), format!("{:.4}", point.error()), count(errors), in_file]
         };
         aligned(&[heading].into_iter().chain(self.trial.curve.iter().enumerate().map(row)).collect::<Vec<_>>(), "")
     }
 
     /// The evaluations as comma-separated values.
     pub fn csv(&self) -> String {
-        let row = |point: &CurvePoint| {
-            let error = f64::from(point.errors) / f64::from(point.examples.max(1));
-            format!("{},{},{},{},{error}\n", point.step, point.loss, point.errors, point.examples)
-        };
+        let row = |point: &CurvePoint| format!("{},{},{},{},{}\n", point.step, point.loss, point.errors, point.examples, point.error());
         let rows: String = self.trial.curve.iter().map(row).collect();
         format!("step,training_loss,validation_errors,validation_examples,validation_error\n{rows}")
     }
@@ -79,7 +75,7 @@ pub fn replay(
     // A confirmation may have more steps than a trial.
     let most = if training.is_some() { u32::MAX } else { study.workload.max_steps };
     let last_step = match recorded.status {
-        // The evaluation that found that it broke.
+        // The evaluation that found its loss not finite.
         Status::Infeasible => (recorded.steps_run / evaluate_every).saturating_add(1).saturating_mul(evaluate_every),
         _ => recorded.steps_run,
     };

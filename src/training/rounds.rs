@@ -88,7 +88,7 @@ fn made(
         let (gradient, flow) = reference::flow(network, magnitudes);
         if !flow.is_finite() {
             let problem = "expected a network through which less flows than the largest number of 64 bits, found one through which more does, which \
-                           synflow cannot score; use fewer layers or another criterion";
+                           the criterion cannot score; use fewer layers or another criterion";
             return Err(Error::Configuration { path: "pruning.criterion".into(), problems: vec![problem.into()] });
         }
         Ok(gradient)

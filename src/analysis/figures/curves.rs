@@ -130,7 +130,7 @@ pub(super) fn chart(
     let panel = |&size: &u32| {
         let mut layers: Vec<Element> = goal.iter().map(|&goal| level(&x, goal)).collect();
         let here = || curves.iter().filter(|curve| curve.0 == size);
-        // No range may cover a line.
+        // Bands are drawn first, so that none covers a line.
         let colour = |sparsity: f64| Series::of_sparsity(sparsity).colour;
         let banded = here().filter(|(.., shown)| !shown.band.is_empty());
         layers.extend(banded.map(|(_, sparsity, shown)| Element::Band(colour(*sparsity), shown.band.clone())));
@@ -160,7 +160,7 @@ pub(super) fn chart(
         legend.push(Entry::point("lower bound", GREY, Marker::Ring));
     }
     let chart = Chart::new(format!("{}: {title}", study.name()), sizes.len().clamp(1, 3), sizes.iter().map(panel).collect(), legend);
-    // There are many hollow markers.
+    // Bounds have a marker each, and these are many.
     Some(if bounded { chart.crowded() } else { chart })
 }
 

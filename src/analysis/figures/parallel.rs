@@ -36,7 +36,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
             let path = |trial: &Trial| Some(Path { points: path(cell, trial)?, words: words(cell, trial) });
             Element::Paths(stroke, of, trials.into_iter().filter_map(path).collect())
         };
-        // The best on top.
+        // The best trial is drawn last, over the others.
         let of_colour = |entry: &Entry| {
             let here = cell.trials.iter().filter(|trial| colour(workload, trial) == entry.colour && !is_best(trial));
             paths(Stroke::Thin, entry.colour, here.collect())

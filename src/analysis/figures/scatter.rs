@@ -35,7 +35,7 @@ const NO_ERROR: Colour = Colour(204, 121, 167);
 pub(super) fn colour(workload: &WorkloadSummary, trial: &Trial) -> Colour {
     let goal = f64::from(workload.goal_threshold).max(0.5) / f64::from(workload.validation_examples.max(1));
     let seen = trial.curve.iter().filter(|point| point.examples > 0);
-    let least = seen.map(|point| f64::from(point.errors) / f64::from(point.examples)).min_by(f64::total_cmp);
+    let least = seen.map(|point| point.error()).min_by(f64::total_cmp);
     match (trial.status, least) {
         (Status::Complete, _) => ERRORS[0].1,
         (Status::Infeasible, _) | (_, None) => NO_ERROR,

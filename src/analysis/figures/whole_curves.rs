@@ -30,7 +30,7 @@ pub fn whole_curves(title: String, cells: &[Whole], goal: Option<f64>) -> Chart 
         let others = cell.curves.iter().enumerate().filter(|(place, _)| Some(*place) != best);
         let mut layers = vec![Element::Paths(Stroke::Thin, GREY, others.map(|(_, curve)| path(curve)).collect())];
         layers.extend(goal.map(|goal| level(&x, goal)));
-        let mut name = format!("batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
+        let mut name = cell.key.to_string();
         if let Some((place, at)) = cell.best
             && let Some((curve, words)) = cell.curves.get(place)
         {

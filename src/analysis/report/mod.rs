@@ -23,4 +23,4 @@ pub use section::Answer;
 pub use table::Table;
 pub use terminal::table;
 pub use values::values;
-pub use warnings::{FEWEST_TRIALS, Warning, warnings};
+pub use warnings::{Warning, warnings};

@@ -12,7 +12,7 @@ use crate::search::Search;
 use crate::settings::{Race, ascending, each_once};
 
 /// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
-pub const FEWEST_TRIALS: usize = 3;
+const FEWEST_TRIALS: usize = 3;
 
 /// Evaluations up to K* below which a warning names their interval.
 const FEWEST_INTERVALS: u32 = 8;

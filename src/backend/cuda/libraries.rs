@@ -55,8 +55,8 @@ pub struct Found {
 /// # Errors
 /// [`crate::Error::Device`] where none is there, or none that fits: one sentence that names it, what was found and what to do.
 pub fn find(library: Library) -> Result<&'static Found> {
-    static ALL: [OnceLock<std::result::Result<Found, String>>; 4] = [const { OnceLock::new() }; 4];
-    ALL[library as usize].get_or_init(|| search(library)).as_ref().map_err(|problem| refuse(problem.clone()))
+    static FOUND: [OnceLock<std::result::Result<Found, String>>; Library::ALL.len()] = [const { OnceLock::new() }; Library::ALL.len()];
+    FOUND[library as usize].get_or_init(|| search(library)).as_ref().map_err(|problem| refuse(problem.clone()))
 }
 
 impl Library {

@@ -12,7 +12,7 @@ use super::partition::BatchPartition;
 use super::pointer::{at, at_mut};
 use crate::Result;
 use crate::backend::{Interrupt, vote};
-use crate::comm::{Exchanged, Rows, add};
+use crate::comm::{Exchanged, Rows, add, sum_of_blocks};
 use crate::pruning::Mask;
 
 /// Examples whose gradients are one sum while connections are scored: more are summed in order, so that memory never has to hold them all.
@@ -80,7 +80,7 @@ pub(super) fn squared_norms(model: &Model, interrupt: Option<Interrupt>, weights
         Mask::Sparse { kept, .. } => Some(gpu.upload(&kept.iter().map(|&index| index as i32).collect::<Vec<_>>())?),
     };
     let at_once = (SEPARATE_BYTES / (size_of::<f32>() * model.pitch())).clamp(1, SEPARATE_EXAMPLES);
-    let mut words = Vec::new();
+    let mut sums = Vec::new();
     for block in (rank..blocks).step_by(ranks) {
         if interrupt.is_some_and(|interrupt| interrupt()) {
             break;
@@ -91,12 +91,10 @@ pub(super) fn squared_norms(model: &Model, interrupt: Option<Interrupt>, weights
             let examples = first..range.end.min(first + at_once);
             squares.extend(self::squares(model, &weights, kept.as_ref(), mask.kept(), examples)?);
         }
-        words.push(squares.iter().sum::<f64>().to_bits());
+        sums.push(squares.iter().sum::<f64>());
     }
     vote(interrupt, group)?;
-    words.resize(blocks.div_ceil(ranks), 0);
-    let all = group.all_gather_words(&words);
-    Ok((0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum())
+    Ok(sum_of_blocks(group, sums, blocks))
 }
 
 /// ‖mask · ∇fᵢ‖² of each of some training examples, at one set of weights.

@@ -30,22 +30,19 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
     let (ranks, threads) = (world.size(), threads(study, comm::threads(world)));
     let limit = MemoryLimit::of(world, threads);
     let validation = facts.validation(study.data.validation_fraction);
-    let (device, units, sharing, rate, lanes, memory) = match &**chosen {
+    let (device, units, sharing, rate, on_host) = match &**chosen {
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
-            let processors = Processors { ranks, threads, on_host: true, sharing: SHARING };
-            let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, network);
-            (device, ranks * threads, SHARING, peak_flop(*unit), lanes, memory)
+            (device, ranks * threads, SHARING, peak_flop(*unit), true)
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
-            // Bytes on the GPU: for each trial four 32-bit numbers a parameter (weight, velocity, mask and gradient), and the data.
-            let trials = study.grid.trials as usize;
-            let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.examples());
             let device = format!("{}, at the 32-bit peak of its clock", cuda.name());
-            (device, ranks, cuda.sharing(network), cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
+            (device, ranks, cuda.sharing(network), cuda.peak_flop(), false)
         }
     };
+    let processors = Processors { ranks, threads, on_host, sharing };
+    let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, network);
     let site = Site {
         training_examples: (facts.training - facts.held_out(study.data.validation_fraction)) as u64,
         validation_examples: validation as u64,

@@ -177,7 +177,7 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
         }
         found[set][array] = Some(place);
     }
-    // Before what is missing is named.
+    // An array that cannot be read is named before one that is missing.
     for place in found.iter().flatten().flatten() {
         if let Format::Hdf5(Table { name, about: Err(problem) }) = &place.format {
             return Err(format!("{name}: {problem}"));

@@ -10,6 +10,7 @@ use super::context::{Context, Seat};
 use super::sums::slots;
 use crate::Result;
 use crate::backend::cpu::dense::LOGITS;
+use crate::comm::sum_of_blocks;
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -29,10 +30,7 @@ impl CpuBackend<'_> {
             *sum = context.block_of_squares(seat, weights, mask, version, range);
         });
         self.vote()?;
-        let mut words: Vec<u64> = mine.iter().map(|(_, sum)| sum.to_bits()).collect();
-        words.resize(blocks.div_ceil(ranks), 0);
-        let all = self.communicator.all_gather_words(&words);
-        Ok((0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum())
+        Ok(sum_of_blocks(self.communicator, mine.iter().map(|(_, sum)| *sum), blocks))
     }
 }
 
