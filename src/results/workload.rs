@@ -17,7 +17,7 @@ attributes! {
         training_examples: Option<u32> [optional] =
             "only of data with a validation set of their own: examples in the training set, of which no share was held out" => the_first,
         test_examples: u32 = "examples in the test set" => the_first,
-        max_steps: u32 = "step budget of a trial" => the_first,
+        max_steps: u32 = "step budget of a trial, without steps beyond its last evaluation" => the_first,
         evaluate_every: u32 = "steps between two evaluations" => the_first,
         parameters: u32 = "parameters of the network before pruning" => the_first,
     }

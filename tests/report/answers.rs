@@ -41,21 +41,50 @@ fn a_race_that_the_step_budget_cut_is_known_from_its_trials() {
     assert_eq!(study.race_of(&study.results.cells[0]), Race::Until(1.01), "4,608 over 4,592 steps, rounded up");
 }
 
-/// Of two files of a cell with the same trials, the one that was confirmed is shown, whichever comes first.
+/// Of files of a cell with the same trials, the one with the most confirmations is shown, of such the one whose race ended last, whichever comes
+/// first; and a note says what is not shown.
 #[test]
-fn a_file_without_confirmations_hides_none() {
-    let bare = Synthetic::small().results();
-    let mut confirmed = bare.clone();
-    for cell in &mut confirmed.cells {
-        let run = cell.trials[0].clone();
-        let training = Training { point: run.index, number: 0, seeds: Seeds { weights: 1 << 31, order: 1 << 31 }, evaluate_every: EVERY };
-        cell.confirmations.push(Confirmation { training, run });
+fn the_file_that_knows_most_of_a_cell_is_shown() {
+    let confirmed = |numbers: std::ops::Range<u32>, race: Race| {
+        let mut results = Synthetic { race, ..Synthetic::small() }.results();
+        for cell in &mut results.cells {
+            let run = cell.trials[0].clone();
+            let training =
+                |number| Training { point: run.index, number, seeds: Seeds { weights: 1 << 31, order: 1 << 31 }, evaluate_every: EVERY };
+            cell.confirmations = numbers.clone().map(|number| Confirmation { training: training(number), run: run.clone() }).collect();
+        }
+        results
+    };
+    let bare = confirmed(0..0, Race::Off);
+    let (raced, one) = (confirmed(0..1, Race::Until(1.0)), confirmed(0..1, Race::Off));
+    let (few, others) = (confirmed(0..2, Race::Off), confirmed(2..3, Race::Off));
+    for (best, less, hidden) in [(&one, &bare, false), (&one, &raced, false), (&few, &one, false), (&few, &others, true)] {
+        for files in [[best, less], [less, best]] {
+            let named = files.into_iter().zip(["a.h5", "b.h5"]).map(|(results, name)| (name.to_owned(), results.clone()));
+            let study = gather(named.collect()).remove(0);
+            assert!(study.results.cells.iter().zip(&best.cells).all(|(shown, cell)| shown.agrees(cell)));
+            assert_eq!(study.notes.iter().any(|note| note.contains("confirmations in several files")), hidden, "{:?}", study.notes);
+        }
     }
-    for files in [[&bare, &confirmed], [&confirmed, &bare]] {
-        let study =
-            gather(files.into_iter().zip(["a.h5", "b.h5"]).map(|(results, name)| (name.to_owned(), results.clone())).collect()).remove(0);
-        assert!(study.results.cells.iter().all(|cell| cell.confirmations.len() == 1));
-    }
+}
+
+/// A sparsity at which no trial reached the goal is no sparsity that was never asked for.
+#[test]
+fn the_answer_names_sparsities_without_a_fit() {
+    let answer = |reached: usize| {
+        let mut results = Synthetic::small().results();
+        for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity > 0.0).skip(reached) {
+            for trial in &mut cell.trials {
+                (trial.status, trial.steps) = (Status::Incomplete, None);
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let report = analysis::report(vec![("study.h5".to_owned(), results)], folder.path(), &Options::default()).unwrap();
+        report.answers[0].sentences[0].clone()
+    };
+    assert!(answer(0).ends_with(" At sparsity 0.9 no trial of 4 batch sizes reached the goal."), "{}", answer(0));
+    assert!(answer(2).ends_with(" At sparsity 0.9 2 of 4 batch sizes have a result; a fit needs three."), "{}", answer(2));
+    assert!(!answer(usize::MAX).contains("At sparsity 0.9 "));
 }
 
 #[test]

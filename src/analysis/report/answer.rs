@@ -8,7 +8,7 @@ use super::weakness::{HOLDS, weakest};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, has_least_core_hours};
 use crate::analysis::studies::is_of_dps;
-use crate::readable::{count, rough, shell};
+use crate::readable::{count, rough, shell, some};
 use crate::records::CellKey;
 
 /// Letters of a file's digest that are shown.
@@ -60,7 +60,11 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     };
     let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {files} --strict`.")];
     Answer {
-        sentences: vec![critical(&fits, confirmed, &medians), cost_of_sparsity(&fits, &medians), mended],
+        sentences: vec![
+            critical(&fits, confirmed, &medians) + &without_fit(section, &fits, is_confirmed),
+            cost_of_sparsity(&fits, &medians),
+            mended,
+        ],
         checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
         next: weakest.command.filter(|command| merge.is_some() || !command.contains(MERGED)).map(after_merge),
     }
@@ -136,6 +140,22 @@ fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>, medians: &[&Fi
     });
     let steps = if confirmed.is_some() { "confirmed steps" } else { "K*" };
     format!("By {steps}, the critical batch size c1/c2 is {}{ratio}.", sizes.join(", "))
+}
+
+/// Sentences on the sparsities of which there is no fit, where there is one of others.
+fn without_fit(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> String {
+    let without = section.fits.iter().filter(|of| !fits.is_empty() && fits.iter().all(|fitted| fitted.sparsity != of.sparsity));
+    let sentence = |of: &Fitted| {
+        let confirmed = section.confirmed.iter().filter(|cell| cell.key.sparsity == of.sparsity).count();
+        let (known, what) = if is_confirmed { (confirmed, "confirmed steps") } else { (of.points.len(), "a result") };
+        let (sparsity, sizes) = (of.sparsity, some(of.points.len() + of.left_out.len(), "batch size"));
+        match known {
+            _ if of.points.is_empty() => format!(" At sparsity {sparsity} no trial of {sizes} reached the goal."),
+            0 => format!(" At sparsity {sparsity} none of {sizes} has {what}."),
+            _ => format!(" At sparsity {sparsity} {known} of {sizes} have {what}; a fit needs three."),
+        }
+    };
+    without.map(sentence).collect()
 }
 
 /// Whether a ratio of critical batch sizes is determined.

@@ -170,7 +170,11 @@ fn words_on_cells(study: &StudyResults) -> String {
          cells: {:.1} hours, {} of the work of that rule.",
         count(end),
         seconds / 3600.0,
-        if done < work { format!("1/{:.0}", work / done) } else { "all".to_owned() },
+        match work / done {
+            all if all <= 1.0 => "all".to_owned(),
+            few if few < 9.95 => format!("1/{few:.1}"),
+            many => format!("1/{many:.0}"),
+        },
     )
 }
 

@@ -80,9 +80,11 @@ fn work(results: &Results) -> Table {
     let workload = &results.workload;
     let done = computed(&results.cells);
     let column = |work: &Range, of: fn(&Work) -> u64| {
-        let (low, high, done) = (of(&work.low), of(&work.high), of(&done).max(1) as f64);
-        let times = |work: u64| work as f64 / done;
+        let (low, high, done) = (of(&work.low), of(&work.high), of(&done));
+        let times = |work: u64| work as f64 / done as f64;
         match low == high {
+            // Nothing was computed that could be compared.
+            _ if done == 0 => count(high),
             true => format!("{} ({:.1}×)", count(low), times(low)),
             false => format!("{} to {} ({:.1} to {:.1}×)", count(low), count(high), times(low), times(high)),
         }

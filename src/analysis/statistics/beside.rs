@@ -46,7 +46,7 @@ pub fn confirmed_beside(own: &[ConfirmedCell], other: &[ConfirmedCell], of: impl
     let sparsities = ascending(own.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let sparsities = sparsities.into_iter().filter(|&sparsity| other.iter().any(|cell| cell.key.sparsity == of(sparsity)));
     let curves = sparsities.map(|sparsity| (sparsity, [means(own, sparsity, Middle::Mean), means(other, of(sparsity), Middle::Mean)]));
-    of_curves(curves, |mean| mean.point(), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
+    of_curves(curves, |mean| mean.point(0.0), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
 }
 
 /// The geometric mean of a cell's confirmed steps over that of a cell of another study with the same seeds; none where one has none.

@@ -187,7 +187,9 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
         let (fits, tuning) = fit_means(&curves);
         let found = sparsities.iter().zip(&curves).zip(fits).filter_map(|((&sparsity, means), fit)| {
             let MeanFit { fit, goodness, variances } = fit.ok()?;
-            Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
+            // Errors of the curve's shape: what seeds move in all cells alike moves no slope.
+            let points = means.iter().zip(&variances).map(|(mean, variance)| mean.point(variance.sqrt())).collect();
+            Some((Fitted::new(sparsity, points, Ok(fit)), (goodness, variances)))
         });
         let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
         beside_dense(&mut fits);

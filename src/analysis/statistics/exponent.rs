@@ -3,7 +3,7 @@
 use super::estimate::Estimate;
 use super::fit::{Point, different};
 use super::least_squares::LeastSquares;
-use crate::statistics::student;
+use crate::statistics::{QUANTILE, student};
 
 /// Points that are needed: one more than the law has parameters.
 const FEWEST_POINTS: usize = 4;
@@ -12,22 +12,24 @@ const FEWEST_POINTS: usize = 4;
 const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
 const WIDTH: f64 = (TRIED.1 - TRIED.0) / TRIED.2 as f64;
 
-/// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals. None where fewer than four batch sizes
-/// were measured.
+/// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals; of means with known errors by squares
+/// over their variances. None where fewer than four batch sizes were measured.
 ///
 /// The interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
 /// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. Squares that the width of the points' intervals
-/// makes are allowed too, so that no exponent is exact. A limit that is not within 0.1 to 4 is 0 or ∞.
+/// makes are allowed too, so that no exponent is exact; of means with known errors, the squares by which their likelihood tells an exponent from
+/// another one. A limit that is not within 0.1 to 4 is 0 or ∞.
 pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
     }
-    let squares = |exponent: f64| squares_with(points, exponent, None);
+    let weights: Option<Vec<f64>> = points.iter().map(|point| (point.error > 0.0).then(|| point.error.powi(-2))).collect();
+    let squares = |exponent: f64| squares_with(points, exponent, weights.as_deref());
     let (value, tried) = least_by_exponent(squares);
     let at = |place: usize| TRIED.0 + WIDTH * place as f64;
     let count = tried.len() - 1;
     let freedom = points.len() - 3;
-    let rounding: f64 = points.iter().map(|point| point.variance()).sum();
+    let rounding = if weights.is_some() { QUANTILE * QUANTILE } else { points.iter().map(|point| point.variance()).sum() };
     let least = squares(value);
     let most = least + (least * student(freedom).powi(2) / freedom as f64).max(rounding);
     // Where the squares pass the limit, between an exponent inside and one outside.
@@ -87,8 +89,8 @@ pub(super) fn squares_of_power(points: &[Point], weights: Option<&[f64]>) -> f64
     product(&left, &left)
 }
 
-/// The quadratic term of log K against log B, by least squares with Student's t, and no less than where the steps lie in their intervals may move it:
-/// above 0 where the returns of larger batches diminish, 0 for a power law. None of fewer than four batch sizes.
+/// The quadratic term of log K against log B, by least squares with Student's t, and no less than the steps within their intervals, or the errors of
+/// means, may move it: above 0 where the returns of larger batches diminish, 0 for a power law. None of fewer than four batch sizes.
 pub fn curvature(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
@@ -104,8 +106,10 @@ pub fn curvature(points: &[Point]) -> Option<Estimate> {
     let left = without(&steps, &[&ones, &line, &square]);
     let freedom = points.len() - 3;
     let scatter = student(freedom) * (product(&left, &left) / freedom as f64 / squares).sqrt();
-    let rounding = square.iter().zip(points).map(|(weight, point)| weight.abs() * (3.0 * point.variance()).sqrt()).sum::<f64>() / squares;
-    let margin = scatter.max(rounding);
+    let weighted = || square.iter().zip(points);
+    let rounding = weighted().map(|(weight, point)| weight.abs() * (3.0 * point.rounding()).sqrt()).sum::<f64>() / squares;
+    let errors = QUANTILE * weighted().map(|(weight, point)| (weight * point.error).powi(2)).sum::<f64>().sqrt() / squares;
+    let margin = scatter.max(rounding + errors);
     Some(Estimate { value, low: value - margin, high: value + margin })
 }
 
@@ -153,6 +157,24 @@ mod tests {
         assert!(of(1.0, 5000.0).low > 0.02, "{:?}", of(1.0, 5000.0));
         let equal = curvature(&Point::all(&[(2, 64), (8, 64), (32, 64), (128, 64)], 64)).unwrap();
         assert!(equal.low < -0.1 && equal.high > 0.1, "{equal:?}");
+    }
+
+    /// Means whose errors differ tenfold: the noisy end says little, whatever it happens to be.
+    #[test]
+    fn errors_of_means_widen_what_few_of_them_say() {
+        let sizes = [2, 8, 32, 128, 512, 2048];
+        let with = |error: f64, last: f64| {
+            let mut points = points(1.0, 500.0, &sizes);
+            points.iter_mut().for_each(|point| (point.above, point.error) = (point.steps, error));
+            (points[5].above, points[5].steps, points[5].error) = (points[5].steps * last, points[5].steps * last, 10.0 * error);
+            points
+        };
+        let [exact, noisy, moved] = [(1e-4, 1.0), (0.05, 1.0), (0.05, 1.5)].map(|(error, last)| with(error, last));
+        let width = |estimate: Estimate| estimate.high - estimate.low;
+        let [one, two, three] = [&exact, &noisy, &moved].map(|points| exponent(points).unwrap());
+        assert!(width(one) < 0.01 && width(two) > 0.05 && three.holds(1.0), "{one:?} {two:?} {three:?}");
+        let [one, two, three] = [&exact, &noisy, &moved].map(|points| curvature(points).unwrap());
+        assert!(width(two) > width(one) + 0.01 && three.holds(one.value), "{one:?} {two:?} {three:?}");
     }
 
     #[test]

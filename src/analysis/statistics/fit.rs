@@ -46,6 +46,8 @@ pub struct Point {
     pub above: f64,
     /// K*, steps of the evaluation that found it reached.
     pub steps: f64,
+    /// Standard error of the logarithm of `steps` where these are a mean or median over seeds; 0 of one training.
+    pub error: f64,
 }
 
 /// Steps below which none are counted: a training takes one step at least, which is known to half a step.
@@ -55,7 +57,12 @@ impl Point {
     /// From a batch size and its K*, with an evaluation after every `every` steps.
     pub fn new((batch_size, steps): (u32, u32), every: u32) -> Point {
         let (steps, every) = (steps.max(1), every.max(1));
-        Point { batch_size: f64::from(batch_size.max(1)), above: f64::from((steps - 1) / every * every), steps: f64::from(steps) }
+        Point {
+            batch_size: f64::from(batch_size.max(1)),
+            above: f64::from((steps - 1) / every * every),
+            steps: f64::from(steps),
+            error: 0.0,
+        }
     }
 
     /// All points of a curve.
@@ -74,8 +81,13 @@ impl Point {
     }
 
     /// Variance of the logarithm of steps that lie anywhere in the interval: a twelfth of its squared width, and 1 from 0 steps on.
-    pub(super) fn variance(self) -> f64 {
+    pub(super) fn rounding(self) -> f64 {
         ((self.steps / self.above).ln().powi(2) / 12.0).min(1.0)
+    }
+
+    /// Variance of the logarithm of the steps.
+    pub(super) fn variance(self) -> f64 {
+        self.rounding() + self.error * self.error
     }
 }
 
@@ -153,7 +165,7 @@ impl<'a> Curve<'a> {
         let (shared, own) = (correlation.sqrt() * stretched, (1.0 - correlation).sqrt() * stretched);
         // A step count may lie anywhere in its interval. Where points scatter by more than the intervals' widths, the residuals hold that already.
         // Where points scatter by less, other smooth curves may pass through the intervals: `smooth` says how far points are moved onto such a curve.
-        let rounding = self.points.iter().map(|point| point.variance()).sum::<f64>() / self.points.len() as f64;
+        let rounding = self.points.iter().map(|point| point.rounding()).sum::<f64>() / self.points.len() as f64;
         let smooth = (rounding * self.freedom() as f64 / self.squares()).min(1.0).sqrt();
         let logs: Vec<f64> = self.points.iter().map(|point| point.batch_size.ln()).collect();
         let (first, last) = ends(logs.iter().copied());
@@ -377,7 +389,7 @@ fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
     let left =
         |law: Law, logs: &[f64]| points.iter().zip(logs).map(|(point, log)| (log - law.steps(point.batch_size).ln()).powi(2)).sum::<f64>();
     let freedom = (points.len() - 2) as f64;
-    let rounding = points.iter().map(|point| point.variance()).sum::<f64>() / points.len() as f64;
+    let rounding = points.iter().map(|point| point.rounding()).sum::<f64>() / points.len() as f64;
     let mut variance = left(law, &middles) / freedom;
     for _ in 0..TURNS {
         // Where the points scatter by much more than their intervals are wide, or by much less, nothing is left to be gained.

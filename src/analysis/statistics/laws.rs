@@ -89,7 +89,7 @@ mod tests {
             let point = |power: u32| {
                 let noise = 1.0 + 0.01 * f64::from(power * 7 % 5) - 0.02;
                 let steps = (1e6 / f64::from(1 << power).powf(exponent) + c2) * noise;
-                Point { batch_size: f64::from(1 << power), above: steps, steps }
+                Point { batch_size: f64::from(1 << power), above: steps, steps, error: 0.0 }
             };
             (1..11).map(point).collect::<Vec<_>>()
         };

@@ -37,9 +37,9 @@ impl<'a> Mean<'a> {
         (mean.steps() > 0.0 && mean.error().is_finite()).then_some(mean)
     }
 
-    /// The mean as a point of a fit.
-    pub fn point(self) -> Point {
-        Point { batch_size: self.batch_size, above: self.steps(), steps: self.steps() }
+    /// The mean as a point of a fit, of such a standard error.
+    pub fn point(self, error: f64) -> Point {
+        Point { batch_size: self.batch_size, above: self.steps(), steps: self.steps(), error }
     }
 
     fn steps(self) -> f64 {
@@ -160,7 +160,7 @@ pub(super) struct Means<'a> {
 impl<'a> Means<'a> {
     /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
     pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
-        enough(&means.iter().map(|mean| mean.point()).collect::<Vec<_>>())?;
+        enough(&means.iter().map(|mean| mean.point(0.0)).collect::<Vec<_>>())?;
         let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps().ln())).unzip();
         let common = correlation(means);
         let variance = |mean: &Mean| {

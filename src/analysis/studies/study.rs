@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::grid::Grid;
 use super::known::is_of_dps;
+use crate::data::DatasetName;
 use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
-use crate::records::{Cell, CellKey, Status, Trial};
+use crate::records::{Cell, CellKey, Confirmation, Status, Trial};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race, each_once};
 
@@ -186,15 +187,23 @@ impl StudyResults {
         measured && self.results.workload.goal_threshold == 0 && self.results.cells.iter().all(|cell| cell.best().is_none())
     }
 
+    /// Examples of the training set; none where a share of data of one's own was held out, of which the file has the size alone.
+    pub fn training_examples(&self) -> Option<u32> {
+        let workload = &self.results.workload;
+        let named = || workload.dataset.parse::<DatasetName>().ok()?.spec().training.checked_sub(workload.validation_examples);
+        workload.training_examples.or_else(named)
+    }
+
     /// How many training examples smoothness was measured on, and how many there are; none where the configuration does not say.
     pub fn measured_on(&self) -> Option<(f64, f64)> {
         let study = self.configuration.as_ref().ok()?;
         let held_out = study.data.validation_fraction;
         let split = (f64::from(self.results.workload.validation_examples) * (1.0 / held_out - 1.0)).round();
-        let all = self.results.workload.training_examples.map_or(split, f64::from);
-        match study.smoothness.as_ref()?.examples {
-            0 => Some((all, all)),
-            some => Some((f64::from(some).min(all), all)),
+        match (study.smoothness.as_ref()?.examples, self.training_examples().map(f64::from)) {
+            (0, all) => all.or(Some(split)).map(|all| (all, all)),
+            (some, Some(all)) => Some((f64::from(some).min(all), all)),
+            // How many are left is known roughly, by the rounded share that was held out; the examples that were measured are among them.
+            (some, None) => Some((f64::from(some), split.max(f64::from(some)))),
         }
     }
 
@@ -345,8 +354,12 @@ impl StudyResults {
                 ));
             }
             let mut place = place;
-            let is_first_confirmed = here.confirmations.is_empty() && !cell.confirmations.is_empty() && !of_other_kind;
-            if cell.trials.len() > here.trials.len() || cell.trials.len() == here.trials.len() && is_first_confirmed {
+            // The cell with the most trials, of such the one with the most confirmations, of such the one whose trials took the most steps.
+            let known = |cell: &Cell| {
+                let confirmations = if of_other_kind { 0 } else { cell.confirmations.len() };
+                (cell.trials.len(), confirmations, cell.trials.iter().map(|trial| u64::from(trial.steps_run)).sum::<u64>())
+            };
+            if known(&cell) > known(here) {
                 std::mem::swap(here, &mut cell);
                 if of_other_kind {
                     std::mem::swap(&mut here.confirmations, &mut cell.confirmations);
@@ -354,6 +367,12 @@ impl StudyResults {
                 if let Some((_, kept)) = self.measured_in.iter_mut().find(|(other, _)| *other == key) {
                     std::mem::swap(kept, &mut place);
                 }
+            }
+            let is_shown = |one: &Confirmation| here.confirmations.iter().any(|shown| shown.training == one.training);
+            if !of_other_kind && !cell.confirmations.iter().all(is_shown) {
+                self.notes.push(format!(
+                    "{key} has confirmations in several files: those of the file with the most are shown; dps-train merge puts all of them together."
+                ));
             }
             self.measured_again.push((cell, place));
         }

@@ -6,6 +6,7 @@ use super::super::rows::Rows;
 use super::super::table::Table;
 use crate::analysis::statistics::{Along, Estimate, Fitted, Smooth, Surface, decays};
 use crate::analysis::studies::StudyResults;
+use crate::optimizer::{Metaparameter, OptimizerName};
 use crate::readable::count;
 
 /// Text above the table of ratios.
@@ -45,6 +46,7 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Vec<Block<'static>
         part(study).unwrap_or_default()
     );
     let mut blocks = vec![Block::Text(text), Block::Table(surfaces(smoothness))];
+    blocks.extend(beyond_the_theory(study).map(Block::Note));
     let ratio = |(smooth, along, _, over)| Some((smooth, along, over?));
     let over_dense: Vec<Row> = smoothness.iter().flat_map(Smooth::both).filter_map(ratio).collect();
     if !over_dense.is_empty() {
@@ -59,13 +61,27 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Vec<Block<'static>
     blocks
 }
 
+/// Sentence for a study whose trainings are not those that the theory speaks of.
+fn beyond_the_theory(study: &StudyResults) -> Option<String> {
+    let optimizer: OptimizerName = study.results.workload.optimizer.parse().ok()?;
+    let is_known = matches!(optimizer, OptimizerName::Sgd | OptimizerName::Momentum | OptimizerName::Nesterov);
+    let warms_up =
+        study.results.trials().any(|trial| trial.metaparameters.get(Metaparameter::WarmupSteps).is_some_and(|steps| steps > 0.0));
+    let unknown: Vec<&str> = [(!is_known).then_some(optimizer.name()), warms_up.then_some("warm-ups")].into_iter().flatten().collect();
+    let those = unknown.join(" and of ");
+    (!unknown.is_empty()).then(|| {
+        format!("The theory is of stochastic gradient descent, and knows nothing of {those}: its predictions below are no predictions of this study.")
+    })
+}
+
 /// Sentence for a study whose loss surfaces were measured on a part of the training set.
 fn part(study: &StudyResults) -> Option<String> {
     let (part, all) = study.measured_on().filter(|(part, all)| part < all)?;
     Some(format!(
-        " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give; of L one \
+        " Measured on the first {} of {}{} training examples: an estimate of what the whole training set, the paper's choice, would give; of L one \
          from above, as gradients of a part differ by noise too.",
         count(part as u32),
+        if study.training_examples().is_some() { "" } else { "about " },
         count(all as u32)
     ))
 }
