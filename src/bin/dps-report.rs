@@ -57,12 +57,13 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     }
     for (study, answer) in report.studies.iter().zip(&report.answers) {
         streams::out(&format!("{}\n", analysis::table(&study.results, study.apart.as_deref())));
+        let next = answer.next.as_ref().map(|command| (command, with_path(command, &arguments.results)));
         for sentence in &answer.sentences {
-            streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
+            // A sentence may have the command that is printed below.
+            let sentence = next.as_ref().map_or(sentence.clone(), |(command, here)| sentence.replace(*command, here));
+            streams::out(&format!("{}\n", wrapped(&sentence, LINE).join("\n")));
         }
-        streams::out(
-            &answer.next.as_ref().map_or("\n".to_owned(), |command| format!("Next: {}\n\n", with_path(command, &arguments.results))),
-        );
+        streams::out(&next.map_or("\n".to_owned(), |(_, here)| format!("Next: {here}\n\n")));
     }
     if let Some(page) = &arguments.claims {
         results::publish(page, analysis::claims_page(&report.summary).as_bytes())?;

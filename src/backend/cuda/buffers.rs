@@ -2,7 +2,7 @@
 
 use cudarc::driver::CudaSlice;
 
-use super::gpu::Gpu;
+use super::gpu::{Gpu, Stored};
 use crate::Result;
 use crate::network::Network;
 
@@ -24,19 +24,18 @@ impl ImageSizes {
     }
 }
 
-/// Buffers for `slots` images. Numbers of maps and of gradients are floats or, with [`Arithmetic::Pairs`](super::gpu::Arithmetic::Pairs), words
-/// of four bytes: `Stored` of `kernels/common.cuh`.
+/// Buffers for `slots` images. Residual streams, and logits that become no gradients, are floats.
 pub(super) struct Buffers {
     /// `[slot][map]`, one a map of the network; borders are zero and stay so.
-    pub maps: Vec<CudaSlice<f32>>,
+    pub maps: Vec<CudaSlice<Stored>>,
     /// `[slot][gradient of the convolution's sum, or of its pooled map; of what a pool or a mean writes]`, one a layer.
-    pub gradients: Vec<CudaSlice<f32>>,
+    pub gradients: Vec<CudaSlice<Stored>>,
     /// `[slot][gradient of the convolution's sum]` where a pool follows it and two kernels read it, one a layer.
-    pub unpooled: Vec<CudaSlice<f32>>,
+    pub unpooled: Vec<CudaSlice<Stored>>,
     /// `[slot][what the pool chose]`, one a layer.
     pub choices: Vec<CudaSlice<u8>>,
     /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's or there are more than 16 classes, the logits.
-    pub logits: CudaSlice<f32>,
+    pub logits: CudaSlice<Stored>,
     pub labels: CudaSlice<u16>,
     pub slots: usize,
 }

@@ -72,12 +72,8 @@ impl CudaBackend<'_> {
         let selection = Selection::Shuffled { first: 0, batch, clock: at(&self.stepper.clock, 0), seeds: at(&seeds, 0) };
         // SAFETY: `ensure` has made room for the batch; a shuffled example is one of the set, and the clock and a seed are there for the one lane.
         unsafe { model.dataset.gather(&model.kernels, &model.dataset.training, selection, space, [1, batch]) }?;
-        let mut pixels = gpu.download(&space.maps[0], 0, batch * map.len())?;
-        if model.in_pairs() {
-            let half = |word: u32| f32::from_bits(word & 0xffff_0000);
-            pixels.iter_mut().for_each(|pixel| *pixel = half(pixel.to_bits()) + half(pixel.to_bits() << 16));
-        }
-        Ok((pixels, gpu.download(&space.labels, 0, batch)?))
+        let pixels = gpu.download(&space.maps[0], 0, batch * map.len())?;
+        Ok((pixels.iter().map(|pixel| pixel.number(gpu.arithmetic)).collect(), gpu.download(&space.labels, 0, batch)?))
     }
 }
 

@@ -85,7 +85,7 @@ fn margins_of_blocks(
             images: (groups.end * EVALUATION_BLOCK).min(range.len()) - first,
             which: at(&places, lanes_here.start),
             weights: at(lanes.evaluated(), 0),
-            stored: at(stored, 0),
+            stored,
             ordered: ordered.as_ref().map(|ordered| at(ordered, lanes_here.start * lanes.pitch)),
             pitch: lanes.pitch,
             length: EVALUATION_BLOCK,

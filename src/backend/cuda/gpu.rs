@@ -35,7 +35,29 @@ macro_rules! any_bits {
     };
 }
 
-any_bits!(u8, u16, u32, u64, i32, f32, f64);
+any_bits!(u8, u16, u32, u64, i32, f32, f64, Stored);
+
+/// A number of a map or of a map's gradient, or a weight that a convolution multiplies by, as it lies in the GPU's memory: a float or, with
+/// [`Arithmetic::Pairs`], two bfloat16 numbers. `Stored` of `kernels/common.cuh`.
+#[derive(Debug, Default, Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Stored(u32);
+
+// SAFETY: a number of four bytes, without a pointer.
+unsafe impl DeviceRepr for Stored {}
+
+// SAFETY: zeros are the number 0 in both forms.
+unsafe impl ValidAsZeroBits for Stored {}
+
+impl Stored {
+    /// The number, which this says by this arithmetic.
+    pub fn number(self, arithmetic: Arithmetic) -> f32 {
+        match arithmetic {
+            Arithmetic::Pairs => f32::from_bits(self.0 & 0xffff_0000) + f32::from_bits(self.0 << 16),
+            Arithmetic::Single | Arithmetic::Split | Arithmetic::Tf32 => f32::from_bits(self.0),
+        }
+    }
+}
 
 /// How the fused kernels multiply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,12 +162,12 @@ impl Gpu {
         unsafe { self.stream.alloc(len.max(1)) }.doing(&format!("have {} bytes", len * size_of::<T>()))
     }
 
-    /// Makes room for so many floats, arbitrary ones, unless the buffer has it; where the buffer is afterwards.
-    pub fn make_room(&self, buffer: &mut Option<CudaSlice<f32>>, floats: usize) -> Result<u64> {
-        if buffer.as_ref().is_none_or(|buffer| buffer.len() < floats) {
+    /// Makes room for so many elements, arbitrary ones, unless the buffer has it; where the buffer is afterwards.
+    pub fn make_room<T: AnyBits>(&self, buffer: &mut Option<CudaSlice<T>>, elements: usize) -> Result<u64> {
+        if buffer.as_ref().is_none_or(|buffer| buffer.len() < elements) {
             // The old memory is freed before more is asked for.
             *buffer = None;
-            *buffer = Some(self.uninitialised(floats)?);
+            *buffer = Some(self.uninitialised(elements)?);
         }
         Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
     }

@@ -4,6 +4,7 @@ use cudarc::driver::CudaSlice;
 
 use super::check::refuse;
 use super::dataset::Selection;
+use super::gpu::Stored;
 use super::micro_batch::{MicroBatch, Output, micro_batches};
 use super::model::Model;
 use super::partition::BatchPartition;
@@ -25,7 +26,7 @@ pub(super) struct LeafGradients {
     /// `[lane][place][pitch]`: the gradients, each with its loss behind it.
     sums: Option<CudaSlice<f32>>,
     /// `[lane][pitch]`: the weights as convolutions read them; none where they read the weights themselves.
-    stored: Option<CudaSlice<f32>>,
+    stored: Option<CudaSlice<Stored>>,
 }
 
 impl LeafGradients {
@@ -73,7 +74,7 @@ impl LeafGradients {
                 images: examples.len(),
                 which: at(weights.identity, lanes.start),
                 weights: at(weights.weights, 0),
-                stored: at(stored, 0),
+                stored,
                 ordered: Some(at(weights.weights, lanes.start * pitch)),
                 pitch,
                 length: partition.length,

@@ -238,7 +238,7 @@ impl CudaLanes {
 
     /// `[lane]` losses of the last step, and `[lane]` steps at which a lane stopped.
     pub(super) fn progress(&self) -> (MutPointer<'_, f32>, MutPointer<'_, i32>) {
-        (at_mut(&self.report, 0).as_floats(), at_mut(&self.report, self.len()))
+        (at_mut(&self.report, 0).cast(), at_mut(&self.report, self.len()))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::buffers::Buffers;
+use super::gpu::Stored;
 use super::launch::Kernels;
 use super::pointer::{ConstPointer, MutPointer};
 use crate::network::Network;
@@ -20,8 +21,8 @@ pub(super) struct MicroBatch<'a> {
     pub which: ConstPointer<'a, i32>,
     /// `[place][pitch]`.
     pub weights: ConstPointer<'a, f32>,
-    /// `[place][pitch]`: the weights as convolutions read them, `Stored` of `kernels/common.cuh`.
-    pub stored: ConstPointer<'a, f32>,
+    /// `[place][pitch]`: the weights as convolutions read them.
+    pub stored: ConstPointer<'a, Stored>,
     /// `[lane][pitch]`: weights in the order of the lanes, for cuBLAS alone; None in evaluations by the fused kernels.
     pub ordered: Option<ConstPointer<'a, f32>>,
     pub pitch: usize,

@@ -8,12 +8,12 @@ use cudarc::driver::CudaSlice;
 use super::check::refuse;
 use super::dataset::{DeviceDataset, DeviceExamples, Selection};
 use super::device::Cuda;
-use super::gpu::{Arithmetic, Gpu};
+use super::gpu::{Arithmetic, Gpu, Stored};
 use super::lanes::{CudaLanes, pitch};
 use super::launch::Kernels;
 use super::layer::{lowered, propagate};
 use super::micro_batch::MicroBatch;
-use super::pointer::{at, at_mut};
+use super::pointer::{ConstPointer, at, at_mut};
 use crate::Result;
 use crate::backend::cpu::check_network;
 use crate::backend::task::Task;
@@ -90,11 +90,11 @@ impl<'a> Model<'a> {
     ///
     /// # Safety
     /// `room` is for as many.
-    pub unsafe fn stored<'b>(&self, weights: &'b CudaSlice<f32>, room: Option<&'b CudaSlice<f32>>) -> Result<&'b CudaSlice<f32>> {
-        let Some(room) = room else { return Ok(weights) };
+    pub unsafe fn stored<'b>(&self, weights: &'b CudaSlice<f32>, room: Option<&'b CudaSlice<Stored>>) -> Result<ConstPointer<'b, Stored>> {
+        let Some(room) = room else { return Ok(at(weights, 0).cast()) };
         // SAFETY: the buffer has so many weights, and the caller vouches for room.
         unsafe { self.kernels.store(weights.len() as i64, at(weights, 0), at_mut(room, 0)) }?;
-        Ok(room)
+        Ok(at(room, 0))
     }
 
     /// Gathers a micro-batch's examples, and sends them through the network.

@@ -5,6 +5,8 @@ use std::num::NonZeroU64;
 
 use cudarc::driver::{CudaSlice, DevicePtr};
 
+use super::gpu::Stored;
+
 /// `const T*` of a kernel: a value of a buffer and those behind it, while the buffer lives. `Option` of it is a pointer that may be null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -50,10 +52,24 @@ impl<'a, T> MutPointer<'a, T> {
     }
 }
 
-impl<'a> MutPointer<'a, i32> {
-    /// A pointer to these words as floats.
-    pub fn as_floats(self) -> MutPointer<'a, f32> {
+/// Numbers of four bytes.
+pub(super) trait Word {}
+
+impl Word for i32 {}
+impl Word for f32 {}
+impl Word for Stored {}
+
+impl<'a, T: Word> MutPointer<'a, T> {
+    /// A pointer to these words as words of another kind.
+    pub fn cast<U: Word>(self) -> MutPointer<'a, U> {
         MutPointer { address: self.address, buffer: PhantomData }
+    }
+}
+
+impl<'a, T: Word> ConstPointer<'a, T> {
+    /// A pointer to these words as words of another kind.
+    pub fn cast<U: Word>(self) -> ConstPointer<'a, U> {
+        ConstPointer(self.0.cast())
     }
 }
 

@@ -8,6 +8,7 @@ use cudarc::driver::{CudaFunction, CudaStream, result};
 
 use crate::Result;
 use crate::backend::cuda::check::Doing;
+use crate::backend::cuda::gpu::Stored;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 
 /// The kernels of one GPU. [`kernels`] declares a kernel as a method that starts it in the GPU's stream.
@@ -81,7 +82,7 @@ macro_rules! device_types {
     };
 }
 
-device_types!(u8 = "u8", u16 = "u16", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double");
+device_types!(u8 = "u8", u16 = "u16", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double", Stored = "Stored");
 
 // SAFETY: arrays of both languages have their elements side by side.
 unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {

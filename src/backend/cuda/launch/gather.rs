@@ -1,6 +1,7 @@
 //! The kernel of `kernels/gather.cu`.
 
 use super::{kernels, shared_structs};
+use crate::backend::cuda::gpu::Stored;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::network::Map;
 
@@ -48,7 +49,7 @@ kernels! {
         table: ConstPointer<'_, f32>,
         floats: Option<ConstPointer<'_, f32>>,
         labels: ConstPointer<'_, u16>,
-        map: MutPointer<'_, f32>,
+        map: MutPointer<'_, Stored>,
         slot_labels: MutPointer<'_, u16>
     )[lanes: usize] = ["gather"][0];
     blocks: [(images as usize).div_ceil(GATHERED), 1, lanes];

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::declare::layer_kernels;
 use super::{ConvolutionShape, OutputMap, of_one_position};
+use crate::backend::cuda::gpu::Stored;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
 
@@ -291,10 +292,10 @@ layer_kernels! {
     fn convolution_forward(
         images: i32,
         which: ConstPointer<'_, i32>,
-        weights: ConstPointer<'_, f32>,
+        weights: ConstPointer<'_, Stored>,
         pitch: i32,
-        input: ConstPointer<'_, f32>,
-        output: MutPointer<'_, f32>,
+        input: ConstPointer<'_, Stored>,
+        output: MutPointer<'_, Stored>,
         choice: Option<MutPointer<'_, u8>>,
         stream: Option<MutPointer<'_, f32>>,
         shortcut: Option<ConstPointer<'_, f32>>
@@ -305,13 +306,13 @@ layer_kernels! {
     fn data_gradient(
         images: i32,
         which: ConstPointer<'_, i32>,
-        weights: ConstPointer<'_, f32>,
+        weights: ConstPointer<'_, Stored>,
         pitch: i32,
-        gradient: ConstPointer<'_, f32>,
+        gradient: ConstPointer<'_, Stored>,
         choice: Option<ConstPointer<'_, u8>>,
-        rectified: Option<ConstPointer<'_, f32>>,
-        bypass: Option<ConstPointer<'_, f32>>,
-        output: MutPointer<'_, f32>
+        rectified: Option<ConstPointer<'_, Stored>>,
+        bypass: Option<ConstPointer<'_, Stored>>,
+        output: MutPointer<'_, Stored>
     ) of c: ["data_gradient", "low_data_gradient"], data_gradient_kernel(c, images), "plain_data_gradient";
     blocks: |tile: Tile, lanes| {
         let classes = (c.stride * c.stride) as usize;
@@ -324,8 +325,8 @@ layer_kernels! {
         length: i32,
         places: i32,
         pitch: i32,
-        input: ConstPointer<'_, f32>,
-        gradient: ConstPointer<'_, f32>,
+        input: ConstPointer<'_, Stored>,
+        gradient: ConstPointer<'_, Stored>,
         choice: Option<ConstPointer<'_, u8>>,
         sums: MutPointer<'_, f32>
     ) of c: ["filter_gradient"], ("filter_gradient", Tile::filter_gradient(c)), "plain_filter_gradient";

@@ -1,6 +1,7 @@
 //! The kernels of `kernels/update.cu`.
 
 use super::{ELEMENTWISE, blocks, kernels, shared_structs};
+use crate::backend::cuda::gpu::Stored;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::optimizer::{Adam, OptimizerName, Rule};
 
@@ -131,7 +132,7 @@ kernels! {
     threads: 256;
 
     /// Writes weights as convolutions read them.
-    fn store(count: i64, weights: ConstPointer<'_, f32>, to: MutPointer<'_, f32>)[] = ["store"][0];
+    fn store(count: i64, weights: ConstPointer<'_, f32>, to: MutPointer<'_, Stored>)[] = ["store"][0];
     blocks: [blocks(count as usize), 1, 1];
     threads: ELEMENTWISE;
 

@@ -3,7 +3,7 @@
 use super::super::buffers::ImageSizes;
 use super::super::launch::{ConvolutionShape, LayerKernels, OutputMap, convolution_source, is_unpooled, surrounds_products, uses_tiles};
 use super::super::micro_batch::{MicroBatch, Output};
-use super::super::pointer::{at, at_mut};
+use super::super::pointer::{ConstPointer, at, at_mut};
 use super::super::products::{Blas, ForwardOutputs, InputGradient};
 use super::kind::CudaLayer;
 use super::pass::{Pass, on_batch};
@@ -44,9 +44,9 @@ impl CudaLayer for Convolution {
         let choice = training.then(|| at_mut(&space.choices[pass.index()], 0));
         let (mut stream, mut shortcut, mut channels) = (None, None, 0);
         if let Epilogue::Stream { stream: to, shortcut: from, .. } = self.epilogue {
-            stream = Some(pass.write(to));
+            stream = Some(pass.write(to).cast());
             if let Some(from) = from {
-                (shortcut, channels) = (Some(pass.read(from)), maps[from].channels);
+                (shortcut, channels) = (Some(pass.read(from).cast()), maps[from].channels);
             }
         }
         let written = self.epilogue.written();
@@ -86,13 +86,14 @@ impl CudaLayer for Convolution {
         let bypass = self.bypass.map(|bypass| pass.gradient(bypass));
         if let Some(blas) = blas {
             let bypass_channels = self.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels) as i32;
-            let sent = InputGradient { rectified, bypass, bypass_channels, output };
+            let [rectified, bypass] = [rectified, bypass].map(|map| map.map(ConstPointer::cast));
+            let sent = InputGradient { rectified, bypass, bypass_channels, output: output.cast() };
             return on_batch!(blas.backward(pass.batch(), pass.index(), self, Some(&sent)));
         }
         let (gradient, choice) = if is_unpooled(self) {
             let (to, count) = (&space.unpooled[pass.index()], images as i32);
             let in_rows = ConvolutionShape { pooled: 0, ..of.shape };
-            on_batch!(kernels.unpool(lanes, in_rows, count, 0, count, gradient, choice, at_mut(to, 0)))?;
+            on_batch!(kernels.unpool(lanes, in_rows, count, 0, count, gradient.cast(), choice, at_mut(to, 0).cast()))?;
             (at(to, 0), None)
         } else {
             (gradient, Some(choice))

@@ -1,6 +1,7 @@
 //! Fully connected layers: the last one makes the logits, with their loss and its gradient or the margins; hidden ones are convolutions of one
 //! position.
 
+use super::super::gpu::Stored;
 use super::super::launch::{ELEMENTWISE, LayerKernels, dense_source, kernels, of_one_position};
 use super::super::micro_batch::MicroBatch;
 use super::super::pointer::{ConstPointer, MutPointer, at, at_mut};
@@ -21,9 +22,9 @@ kernels! {
         which: ConstPointer<'_, i32>,
         weights: ConstPointer<'_, f32>,
         pitch: i32,
-        features: ConstPointer<'_, f32>,
+        features: ConstPointer<'_, Stored>,
         labels: ConstPointer<'_, u16>,
-        logits: MutPointer<'_, f32>,
+        logits: MutPointer<'_, Stored>,
         sums: Option<MutPointer<'_, f32>>,
         parameters: i32,
         margins: Option<MutPointer<'_, f32>>
@@ -39,9 +40,9 @@ kernels! {
         which: ConstPointer<'_, i32>,
         weights: ConstPointer<'_, f32>,
         pitch: i32,
-        gradient: ConstPointer<'_, f32>,
-        rectified: Option<ConstPointer<'_, f32>>,
-        to: MutPointer<'_, f32>
+        gradient: ConstPointer<'_, Stored>,
+        rectified: Option<ConstPointer<'_, Stored>>,
+        to: MutPointer<'_, Stored>
     )[lanes: usize] = ["dense_backward"][0];
     blocks: [(inputs as usize).div_ceil(ELEMENTWISE) * (images as usize).div_ceil(8), 1, lanes];
     threads: ELEMENTWISE;
@@ -116,7 +117,7 @@ impl CudaLayer for Dense {
         let MicroBatch { kernels, space, lanes, images, which, weights, pitch, .. } = *pass.batch();
         let (features, sent) = (pass.read(self.input), self.producer.map(|producer| pass.sent(producer)));
         if let (Some(blas), Some((to, false)), true) = (pass.blas(), sent, self.has_bias) {
-            return on_batch!(blas.head_backward(pass.batch(), self, to));
+            return on_batch!(blas.head_backward(pass.batch(), self, to.cast()));
         }
         let gradient = at(&space.logits, 0);
         pass.filter_gradient(&LayerKernels::dense(self), features, gradient, None)?;

@@ -1,5 +1,6 @@
 //! The mean over all positions.
 
+use super::super::gpu::Stored;
 use super::super::launch::{ELEMENTWISE, MapShape, blocks, kernels};
 use super::super::pointer::{ConstPointer, MutPointer};
 use super::kind::CudaLayer;
@@ -12,8 +13,8 @@ kernels! {
     fn global_mean(
         shape: MapShape,
         slots: i32,
-        map: ConstPointer<'_, f32>,
-        mean: MutPointer<'_, f32>
+        map: ConstPointer<'_, Stored>,
+        mean: MutPointer<'_, Stored>
     )[] = ["global_mean"][0];
     blocks: [blocks(slots as usize * shape.channels as usize), 1, 1];
     threads: ELEMENTWISE;
@@ -23,9 +24,9 @@ kernels! {
         shape: MapShape,
         slots: i32,
         through_relu: i32,
-        map: ConstPointer<'_, f32>,
-        gradient: ConstPointer<'_, f32>,
-        to: MutPointer<'_, f32>
+        map: ConstPointer<'_, Stored>,
+        gradient: ConstPointer<'_, Stored>,
+        to: MutPointer<'_, Stored>
     )[] = ["global_mean_backward"][0];
     blocks: [blocks(slots as usize * (shape.height * shape.width * shape.channels) as usize), 1, 1];
     threads: ELEMENTWISE;

@@ -1,5 +1,6 @@
 //! Group normalisation.
 
+use super::super::gpu::Stored;
 use super::super::launch::{ELEMENTWISE, blocks, kernels, shared_structs};
 use super::super::micro_batch::{MicroBatch, Output};
 use super::super::pointer::{ConstPointer, MutPointer};
@@ -57,8 +58,8 @@ kernels! {
         which: ConstPointer<'_, i32>,
         weights: ConstPointer<'_, f32>,
         pitch: i32,
-        map: ConstPointer<'_, f32>,
-        to: MutPointer<'_, f32>
+        map: ConstPointer<'_, Stored>,
+        to: MutPointer<'_, Stored>
     )[lanes: usize] = ["group_norm_forward"][0];
     blocks: [blocks(ELEMENTWISE * images as usize * shape.groups as usize), 1, lanes];
     threads: ELEMENTWISE;
@@ -73,9 +74,9 @@ kernels! {
         which: ConstPointer<'_, i32>,
         weights: ConstPointer<'_, f32>,
         pitch: i32,
-        map: ConstPointer<'_, f32>,
-        gradient: ConstPointer<'_, f32>,
-        to: MutPointer<'_, f32>,
+        map: ConstPointer<'_, Stored>,
+        gradient: ConstPointer<'_, Stored>,
+        to: MutPointer<'_, Stored>,
         sums: MutPointer<'_, f32>
     )[lanes: usize] = ["group_norm_backward"][0];
     blocks: [shape.groups as usize, (images as usize).div_ceil(length as usize), lanes];

@@ -1,5 +1,6 @@
 //! A micro-batch on its way through one layer.
 
+use super::super::gpu::Stored;
 use super::super::launch::{LayerKernels, goes_through_relu};
 use super::super::micro_batch::{MicroBatch, Output};
 use super::super::pointer::{ConstPointer, MutPointer, at, at_mut};
@@ -47,22 +48,22 @@ impl<'a> Pass<'a> {
     }
 
     /// A map that is read.
-    pub fn read(&self, slot: Slot) -> ConstPointer<'a, f32> {
+    pub fn read(&self, slot: Slot) -> ConstPointer<'a, Stored> {
         at(&self.batch.space.maps[slot], 0)
     }
 
     /// A map that is written.
-    pub fn write(&self, slot: Slot) -> MutPointer<'a, f32> {
+    pub fn write(&self, slot: Slot) -> MutPointer<'a, Stored> {
         at_mut(&self.batch.space.maps[slot], 0)
     }
 
     /// The gradient that is kept for a layer, to read.
-    pub fn gradient(&self, layer: usize) -> ConstPointer<'a, f32> {
+    pub fn gradient(&self, layer: usize) -> ConstPointer<'a, Stored> {
         at(&self.batch.space.gradients[layer], 0)
     }
 
     /// Where to write the gradient kept for `producer`, the layer that wrote this layer's input, and whether that gradient is 0 where the input is 0.
-    pub fn sent(&self, producer: usize) -> (MutPointer<'a, f32>, bool) {
+    pub fn sent(&self, producer: usize) -> (MutPointer<'a, Stored>, bool) {
         (at_mut(&self.batch.space.gradients[producer], 0), goes_through_relu(self.batch.network, producer))
     }
 
@@ -70,8 +71,8 @@ impl<'a> Pass<'a> {
     pub fn filter_gradient(
         &self,
         of: &LayerKernels,
-        input: ConstPointer<f32>,
-        gradient: ConstPointer<f32>,
+        input: ConstPointer<Stored>,
+        gradient: ConstPointer<Stored>,
         choice: Option<ConstPointer<u8>>,
     ) -> Result<()> {
         let MicroBatch { kernels, lanes, images, length, places, pitch, output, .. } = *self.batch;

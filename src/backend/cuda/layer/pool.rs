@@ -1,5 +1,6 @@
 //! A pool that is no part of a convolution.
 
+use super::super::gpu::Stored;
 use super::super::launch::{ELEMENTWISE, blocks, kernels, shared_structs};
 use super::super::pointer::{ConstPointer, MutPointer};
 use super::kind::CudaLayer;
@@ -63,8 +64,8 @@ kernels! {
     fn pool_forward(
         shape: PoolShape,
         slots: i32,
-        map: ConstPointer<'_, f32>,
-        to: MutPointer<'_, f32>
+        map: ConstPointer<'_, Stored>,
+        to: MutPointer<'_, Stored>
     )[] = ["pool_forward"][0];
     blocks: [blocks(slots as usize * shape.written()), 1, 1];
     threads: ELEMENTWISE;
@@ -74,9 +75,9 @@ kernels! {
         shape: PoolShape,
         slots: i32,
         through_relu: i32,
-        map: ConstPointer<'_, f32>,
-        gradient: ConstPointer<'_, f32>,
-        to: MutPointer<'_, f32>
+        map: ConstPointer<'_, Stored>,
+        gradient: ConstPointer<'_, Stored>,
+        to: MutPointer<'_, Stored>
     )[] = ["pool_backward"][0];
     blocks: [blocks(slots as usize * shape.read()), 1, 1];
     threads: ELEMENTWISE;

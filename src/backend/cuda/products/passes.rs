@@ -84,7 +84,7 @@ impl Blas {
     pub(in crate::backend::cuda) unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        let output = at_mut(&batch.space.maps[layer.epilogue.written()], 0);
+        let output = at_mut(&batch.space.maps[layer.epilogue.written()], 0).cast();
         let ForwardOutputs { to, choice, stream, shortcut } = *outputs;
         for chunk in self.chunks(batch.lanes, batch.images, 1, positions * (terms + out))? {
             let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(batch.images));
@@ -122,7 +122,7 @@ impl Blas {
     /// As [`Blas::forward`].
     unsafe fn patches(&self, batch: &MicroBatch, shape: ConvolutionShape, layer: &Convolution, chunk: &Chunk) -> Result<()> {
         let (images, slot, count) = (batch.images as i32, chunk.slot(batch.images) as i64, chunk.images.len() as i32);
-        let map = at(&batch.space.maps[layer.input], 0);
+        let map = at(&batch.space.maps[layer.input], 0).cast();
         on_chunk!(batch.kernels.patches(chunk.lanes.len(), shape, images, slot, count, map, at_mut(&self.scratch, 0)))
     }
 
@@ -139,7 +139,7 @@ impl Blas {
     ) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        let (gradient, choice) = (at(&batch.space.gradients[index], 0), at(&batch.space.choices[index], 0));
+        let (gradient, choice) = (at(&batch.space.gradients[index], 0).cast(), at(&batch.space.choices[index], 0));
         let pooled = shape.pooled != 0;
         let kept = if pooled { positions / 4 } else { positions };
         on_chunk!(self.bias(batch, layer.bias, kept, out, gradient, pooled.then_some(choice)))?;
@@ -243,7 +243,7 @@ impl Blas {
     /// # Safety
     /// As [`Blas::forward`].
     pub(in crate::backend::cuda) unsafe fn head(&self, batch: &MicroBatch, layer: &Dense) -> Result<()> {
-        let logits = at_mut(&batch.space.logits, 0);
+        let logits = at_mut(&batch.space.logits, 0).cast();
         let [features, weights] = head_operands(batch, layer)?;
         let to = Matrix::new(logits, layer.outputs, batch.images * layer.outputs, 0);
         on_chunk!({
@@ -272,7 +272,7 @@ impl Blas {
     pub(in crate::backend::cuda) unsafe fn head_backward(&self, batch: &MicroBatch, layer: &Dense, output: MutPointer<f32>) -> Result<()> {
         let (inputs, classes, images) = (layer.inputs, layer.outputs, batch.images);
         let [features, weights] = head_operands(batch, layer)?;
-        let gradient = Matrix::new(at(&batch.space.logits, 0), classes, images * classes, batch.length * classes);
+        let gradient = Matrix::new(at(&batch.space.logits, 0).cast(), classes, images * classes, batch.length * classes);
         let all = Chunk { lanes: 0..batch.lanes, images: 0..images, add: false };
         let to = Matrix::new(output, inputs, images * inputs, 0);
         on_chunk!({
@@ -290,7 +290,7 @@ fn ordered<'a>(batch: &MicroBatch<'a>) -> Result<ConstPointer<'a, f32>> {
 
 /// The last layer's input and weights.
 fn head_operands<'a>(batch: &MicroBatch<'a>, layer: &Dense) -> Result<[Operand<'a>; 2]> {
-    let features = at(&batch.space.maps[layer.input], 0);
+    let features = at(&batch.space.maps[layer.input], 0).cast();
     Ok([
         Matrix::new(features, layer.inputs, batch.images * layer.inputs, batch.length * layer.inputs),
         Matrix::new(ordered(batch)?.offset(layer.weights), layer.outputs, batch.pitch, 0),

@@ -16,8 +16,7 @@ struct Kernel {
 /// The kernels of a CUDA C++ program, by name.
 fn kernels(source: &str) -> BTreeMap<String, Kernel> {
     let source: String = source.lines().map(|line| line.split("//").next().unwrap().to_owned() + "\n").collect();
-    // `Stored` is a float, but for products in pairs, which keep it in buffers of floats, too.
-    let source = source.replace("\\\n", " ").replace("Stored", "float");
+    let source = source.replace("\\\n", " ");
     // Both parameter lists and numbers of threads may be macros.
     let macros: BTreeMap<&str, &str> =
         source.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' ')).map(|(name, text)| (name, text.trim())).collect();
