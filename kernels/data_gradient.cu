@@ -149,12 +149,14 @@ struct DataGradient {
             if (first + row >= rows) break;
             const int y = position / WIDTH * L::stride + class_y, x = position % WIDTH * L::stride + class_x;
             const i64 here = slot + at_image;
-            Stored* const to = known(output + ((here * L::in_height + y) * L::in_width + x) * L::in_channels + left_column + T::column(0));
+            // Where the thread's first column is.
+            const i64 first_column = ((here * L::in_height + y) * L::in_width + x) * L::in_channels + left_column + T::column(0);
+            Stored* const to = known(output + first_column);
 #pragma unroll
             for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
                 const int column = left_column + T::column(own);
                 if (L::in_channels % T::N != 0 && column >= L::in_channels) continue;
-                const i64 into = ((here * L::in_height + y) * L::in_width + x) * L::in_channels + column;
+                const i64 into = first_column + T::columns_before(own);
                 V value;
 #pragma unroll
                 for (int n = 0; n < T::TOGETHER; n++) value.value[n] = sums.total[row][own + n];

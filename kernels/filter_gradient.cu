@@ -184,7 +184,6 @@ struct FilterGradient {
         for (int own = 0; own < T::OWN_ROWS; own++) {
             const int row = top + T::warp_row() + row_slot<A>(T::group(), own);
             if (row >= ROWS + L::has_bias) continue;
-            float* const to = known(sums + row * L::out + left_column + T::column(0));
 #pragma unroll
             for (int across = 0; across < T::OWN_COLUMNS; across += T::TOGETHER) {
                 const int column = left_column + T::column(across);
@@ -192,7 +191,7 @@ struct FilterGradient {
                 Together<T::TOGETHER, WIDE_GRADIENT && L::weights % 4 == 0 ? 4 : 1> value;
 #pragma unroll
                 for (int n = 0; n < T::TOGETHER; n++) value.value[n] = total[own][across + n];
-                value.store(to + T::columns_before(across), L::out - column);
+                value.store(sums + row * L::out + column, L::out - column);
             }
         }
     }

@@ -162,7 +162,7 @@ struct Forward {
                 const auto& offset = offsets[own / T::TOGETHER];
                 V value;
                 if constexpr (L::pooled) {
-                    // A byte a number.
+                    // The pool's choices, a byte each.
                     u32 chose = 0;
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) {

@@ -126,7 +126,7 @@ def check_file(path):
         configured, search = configuration["workload"], configuration["search"]
         # Steps beyond the last evaluation are in no budget.
         every = configured["evaluate_every"]
-        budget = configured["max_steps"] - (configured["max_steps"] % every if every < configured["max_steps"] else 0)
+        budget = configured["max_steps"] // every * every
         for key, value in [("goal_error", configured["goal_error"]), ("max_steps", budget), ("evaluate_every", every)]:
             check(value == workload[key], f"{key} is {workload[key]}, by the configuration {value}")
         enum = h5py.check_enum_dtype(file["trials"].dtype["status"])

@@ -255,13 +255,20 @@ class Kernel:
         late = max(sums, key=lambda part: sum("FADD" in line for line in part), default=[])
         self.late = kinds(late) if sum("FADD" in line for line in late) >= 8 else collections.Counter()
         self.slab -= self.tap + self.late
-        # A pooled layer's forward pass ends in one of two ways; in training it stores what the pool chooses too.
-        evaluation, training = sorted(sides(lines, labels, end + 1), key=lambda side: sum("STG" in line for line in side))
-        self.left_out = {True: kinds(evaluation), False: kinds(training)}
+        self.ends = lines, labels, end + 1
 
-    def warp(self, slabs, taps, training=None):
-        """`training`: of two ways in which the kernel ends, that of a training step or of an evaluation; both where it is none of these."""
-        once = self.once - self.left_out.get(training, collections.Counter())
+    def left_out(self, name, training):
+        """The instructions of one of the two ways in which a pooled layer's forward pass ends: the other one's in training, or in an evaluation. The
+        way of a training step stores what the pool chooses too, in at most four bytes at a time."""
+        stores = lambda side: sum(bool(re.search(r"\bSTG\b", line)) for line in side)
+        of_evaluation, of_training = sorted(sides(*self.ends), key=stores)
+        words = lambda side: sum(bool(re.search(r"\bSTG\.E(\.U8|\.U16)? ", line)) for line in side)
+        if not 0 < stores(of_evaluation) < stores(of_training) or words(of_training) <= words(of_evaluation):
+            sys.exit(f"expected two ends of {name}, one of which stores what the pool chooses, found none; see Kernel in {sys.argv[0]}")
+        return kinds(of_evaluation if training else of_training)
+
+    def warp(self, slabs, taps, left_out=collections.Counter()):
+        once = self.once - left_out
         parts = [(once, 1), (self.slab, slabs), (self.tap, taps), (self.late, slabs // SLABS_LATE)]
         return {kind: sum(part[kind] * times for part, times in parts) for kind in [*KINDS, REST]}
 
@@ -375,7 +382,8 @@ class Program:
                 slabs_a_tap = math.ceil(layer["out"] / 16) if kernel == "data_gradient" else 1
                 if slabs_a_tap > 1 and not code.tap:
                     sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
-                yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap, training if kernel == "forward" and layer["pooled"] else None)
+                left_out = code.left_out(name, training) if kernel == "forward" and layer["pooled"] else collections.Counter()
+                yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap, left_out)
         yield from self.others(images, training)
 
     def others(self, images, training):

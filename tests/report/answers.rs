@@ -58,12 +58,24 @@ fn the_file_that_knows_most_of_a_cell_is_shown() {
     let bare = confirmed(0..0, Race::Off);
     let (raced, one) = (confirmed(0..1, Race::Until(1.0)), confirmed(0..1, Race::Off));
     let (few, others) = (confirmed(0..2, Race::Off), confirmed(2..3, Race::Off));
-    for (best, less, hidden) in [(&one, &bare, false), (&one, &raced, false), (&few, &one, false), (&few, &others, true)] {
+    // More trials count for more than confirmations, and of files that know as much the first is shown, whatever steps it has.
+    let (mut fewer, mut later) = (few.clone(), one.clone());
+    fewer.cells.iter_mut().for_each(|cell| cell.trials.truncate(4));
+    later.cells.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.steps_run += EVERY);
+    let shown = |files: [&Results; 2]| {
+        let named = files.into_iter().zip(["a.h5", "b.h5"]).map(|(results, name)| (name.to_owned(), results.clone()));
+        gather(named.collect()).remove(0)
+    };
+    for files in [[&one, &later], [&later, &one]] {
+        assert!(shown(files).results.cells.iter().zip(&files[0].cells).all(|(shown, cell)| shown.agrees(cell)));
+    }
+    for (best, less, hidden) in
+        [(&one, &bare, false), (&one, &raced, false), (&few, &one, false), (&few, &others, true), (&one, &fewer, true)]
+    {
         for files in [[best, less], [less, best]] {
-            let named = files.into_iter().zip(["a.h5", "b.h5"]).map(|(results, name)| (name.to_owned(), results.clone()));
-            let study = gather(named.collect()).remove(0);
+            let study = shown(files);
             assert!(study.results.cells.iter().zip(&best.cells).all(|(shown, cell)| shown.agrees(cell)));
-            assert_eq!(study.notes.iter().any(|note| note.contains("confirmations in several files")), hidden, "{:?}", study.notes);
+            assert_eq!(study.notes.iter().any(|note| note.contains("have confirmations in another file")), hidden, "{:?}", study.notes);
         }
     }
 }

@@ -6,7 +6,7 @@ use super::numbers::compared;
 use super::section::{Answer, Section};
 use super::weakness::{HOLDS, weakest};
 use crate::analysis::claims::words;
-use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, has_least_core_hours};
+use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, Middle, answering, core_hours, has_least_core_hours, means};
 use crate::analysis::studies::is_of_dps;
 use crate::readable::{count, rough, shell, some};
 use crate::records::CellKey;
@@ -146,12 +146,13 @@ fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>, medians: &[&Fi
 fn without_fit(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> String {
     let without = section.fits.iter().filter(|of| !fits.is_empty() && fits.iter().all(|fitted| fitted.sparsity != of.sparsity));
     let sentence = |of: &Fitted| {
-        let confirmed = section.confirmed.iter().filter(|cell| cell.key.sparsity == of.sparsity).count();
+        let confirmed = means(&section.confirmed, of.sparsity, Middle::Mean).len();
         let (known, what) = if is_confirmed { (confirmed, "confirmed steps") } else { (of.points.len(), "a result") };
         let (sparsity, sizes) = (of.sparsity, some(of.points.len() + of.left_out.len(), "batch size"));
         match known {
             _ if of.points.is_empty() => format!(" At sparsity {sparsity} no trial of {sizes} reached the goal."),
             0 => format!(" At sparsity {sparsity} none of {sizes} has {what}."),
+            1 => format!(" At sparsity {sparsity} one of {sizes} has {what}; a fit needs three."),
             _ => format!(" At sparsity {sparsity} {known} of {sizes} have {what}; a fit needs three."),
         }
     };

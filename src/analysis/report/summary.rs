@@ -171,7 +171,7 @@ fn words_on_cells(study: &StudyResults) -> String {
         count(end),
         seconds / 3600.0,
         match work / done {
-            all if all <= 1.0 => "all".to_owned(),
+            all if all < 1.05 => "all".to_owned(),
             few if few < 9.95 => format!("1/{few:.1}"),
             many => format!("1/{many:.0}"),
         },

@@ -83,8 +83,9 @@ fn work(results: &Results) -> Table {
         let (low, high, done) = (of(&work.low), of(&work.high), of(&done));
         let times = |work: u64| work as f64 / done as f64;
         match low == high {
-            // Nothing was computed that could be compared.
-            _ if done == 0 => count(high),
+            // Where nothing was computed, nothing can be compared.
+            true if done == 0 => count(high),
+            false if done == 0 => format!("{} to {}", count(low), count(high)),
             true => format!("{} ({:.1}×)", count(low), times(low)),
             false => format!("{} to {} ({:.1} to {:.1}×)", count(low), count(high), times(low), times(high)),
         }

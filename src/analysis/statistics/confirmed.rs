@@ -183,7 +183,7 @@ impl Normal {
             let squares = logs.iter().enumerate().map(|(seed, log)| (log - means[seed % 2]).powi(2)).sum::<f64>();
             let found = ((squares + variances.iter().sum::<f64>()) / freedom as f64).sqrt();
             // Equal steps still lie somewhere in their intervals.
-            let least = intervals.iter().map(|point| point.variance()).sum::<f64>() / count;
+            let least = intervals.iter().map(|point| point.rounding()).sum::<f64>() / count;
             let before = deviation;
             deviation = found.max((least / 4.0).sqrt()).max(1e-6);
             for (seed, point) in intervals.iter().enumerate() {

@@ -17,13 +17,13 @@ const WIDTH: f64 = (TRIED.1 - TRIED.0) / TRIED.2 as f64;
 ///
 /// The interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
 /// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. Squares that the width of the points' intervals
-/// makes are allowed too, so that no exponent is exact; of means with known errors, the squares by which their likelihood tells an exponent from
-/// another one. A limit that is not within 0.1 to 4 is 0 or ∞.
+/// makes are allowed too, so that no exponent is exact; of means with known errors 1.96², the limit of the profile likelihood of one number. Of two
+/// allowances the larger counts, so that intervals of few points are wide. A limit that is not within 0.1 to 4 is 0 or ∞.
 pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
     }
-    let weights: Option<Vec<f64>> = points.iter().map(|point| (point.error > 0.0).then(|| point.error.powi(-2))).collect();
+    let weights: Option<Vec<f64>> = points.iter().map(|point| (point.error > 0.0).then(|| point.variance().recip())).collect();
     let squares = |exponent: f64| squares_with(points, exponent, weights.as_deref());
     let (value, tried) = least_by_exponent(squares);
     let at = |place: usize| TRIED.0 + WIDTH * place as f64;

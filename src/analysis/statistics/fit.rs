@@ -46,7 +46,8 @@ pub struct Point {
     pub above: f64,
     /// K*, steps of the evaluation that found it reached.
     pub steps: f64,
-    /// Standard error of the logarithm of `steps` where these are a mean or median over seeds; 0 of one training.
+    /// Standard error of the logarithm of `steps` where these are a mean or median over seeds, but for what moves all points of a curve alike; 0 of
+    /// one training.
     pub error: f64,
 }
 

@@ -31,7 +31,7 @@ impl Rival {
             return None;
         }
         // Steps are known no better than to their intervals, nor to a millionth.
-        let squares = self.squares(points, None).max(points.iter().map(|point| point.variance()).sum()).max(1e-12 * count);
+        let squares = self.squares(points, None).max(points.iter().map(|point| point.rounding()).sum()).max(1e-12 * count);
         Some(count * (squares / count).ln() + self.penalty(count))
     }
 

@@ -27,7 +27,7 @@ mod work;
 
 pub use beside::{Beside, cell_beside, confirmed_beside, least_beside};
 pub use budget::{Budget, budgets, least_errors};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, ShapedFit, answering, confirmed_cells, confirmed_fits};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, ShapedFit, answering, confirmed_cells, confirmed_fits, means};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate, ends};
@@ -37,7 +37,7 @@ pub use fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime, slope, slope_of_known};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, learning_rate, measured_points};
 pub use goals::{Bounds, threshold};
 pub use laws::Rival;
-pub use means::{beyond_chi_squared, half_width};
+pub use means::{Middle, beyond_chi_squared, half_width};
 pub use smoothness::{Along, Measured, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};

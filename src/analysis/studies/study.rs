@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::grid::Grid;
 use super::known::is_of_dps;
-use crate::data::DatasetName;
+use crate::data::{DataSource, DatasetName};
 use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
 use crate::records::{Cell, CellKey, Confirmation, Status, Trial};
@@ -51,7 +51,8 @@ pub struct StudyResults {
 }
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
-/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first. Confirmations are those of
+/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of such the one with the most confirmations, of
+/// such the one with the longest race, of equals the first. Confirmations are those of
 /// the first file that asks for some; others are kept where their seeds draw the same anew, and beside the study's cells where they draw something
 /// else.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
@@ -190,8 +191,10 @@ impl StudyResults {
     /// Examples of the training set; none where a share of data of one's own was held out, of which the file has the size alone.
     pub fn training_examples(&self) -> Option<u32> {
         let workload = &self.results.workload;
+        // Files of one's own may stand for a data set with a name.
+        let is_published = self.configuration.as_ref().is_ok_and(|study| study.data.source == DataSource::Original);
         let named = || workload.dataset.parse::<DatasetName>().ok()?.spec().training.checked_sub(workload.validation_examples);
-        workload.training_examples.or_else(named)
+        workload.training_examples.or_else(|| named().filter(|_| is_published))
     }
 
     /// How many training examples smoothness was measured on, and how many there are; none where the configuration does not say.
@@ -202,7 +205,7 @@ impl StudyResults {
         match (study.smoothness.as_ref()?.examples, self.training_examples().map(f64::from)) {
             (0, all) => all.or(Some(split)).map(|all| (all, all)),
             (some, Some(all)) => Some((f64::from(some).min(all), all)),
-            // How many are left is known roughly, by the rounded share that was held out; the examples that were measured are among them.
+            // How many are left is known roughly, by the rounded share that was held out.
             (some, None) => Some((f64::from(some), split.max(f64::from(some)))),
         }
     }
@@ -325,7 +328,7 @@ impl StudyResults {
         same && releases(self) == releases(other) && self.results.workload == other.results.workload
     }
 
-    fn join(&mut self, other: StudyResults) {
+    fn join(&mut self, mut other: StudyResults) {
         self.environments = each_once(self.environments.drain(..).chain(other.environments.iter().cloned()));
         let (mut otherwise, mut left_out) = (Vec::new(), 0);
         if let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) {
@@ -336,9 +339,14 @@ impl StudyResults {
         let of_other_kind = !otherwise.is_empty();
         // An unjoined study has one environment.
         let place = self.environments.iter().position(|one| *one == other.results.environment).unwrap_or(0);
-        for mut cell in other.results.cells {
+        let mut hidden: Vec<CellKey> = Vec::new();
+        let known = |study: &StudyResults, cell: &Cell| {
+            let confirmations = if of_other_kind { 0 } else { cell.confirmations.len() };
+            (cell.trials.len(), confirmations, study.race_of(cell).factor().unwrap_or(f64::INFINITY))
+        };
+        for mut cell in std::mem::take(&mut other.results.cells) {
             let key = cell.key;
-            let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
+            let Some(at) = self.results.cells.iter().position(|here| here.key == key) else {
                 if of_other_kind && !cell.confirmations.is_empty() {
                     self.measured_again.push((cell.clone(), place));
                     cell.confirmations.clear();
@@ -348,18 +356,16 @@ impl StudyResults {
                 self.measured_in.push((key, place));
                 continue;
             };
+            let knows_more = known(&other, &cell) > known(self, &self.results.cells[at]);
+            let here = &mut self.results.cells[at];
             if here.steps_to_result() != cell.steps_to_result() || here.trials.len() != cell.trials.len() {
                 self.notes.push(format!(
-                    "{key} is in several files with different results: the one with the most trials is shown, of equals the first."
+                    "{key} is in several files with different results: the one with the most trials is shown, of such the one with the most \
+                     confirmations, then with the longest race, of equals the first."
                 ));
             }
             let mut place = place;
-            // The cell with the most trials, of such the one with the most confirmations, of such the one whose trials took the most steps.
-            let known = |cell: &Cell| {
-                let confirmations = if of_other_kind { 0 } else { cell.confirmations.len() };
-                (cell.trials.len(), confirmations, cell.trials.iter().map(|trial| u64::from(trial.steps_run)).sum::<u64>())
-            };
-            if known(&cell) > known(here) {
+            if knows_more {
                 std::mem::swap(here, &mut cell);
                 if of_other_kind {
                     std::mem::swap(&mut here.confirmations, &mut cell.confirmations);
@@ -370,11 +376,15 @@ impl StudyResults {
             }
             let is_shown = |one: &Confirmation| here.confirmations.iter().any(|shown| shown.training == one.training);
             if !of_other_kind && !cell.confirmations.iter().all(is_shown) {
-                self.notes.push(format!(
-                    "{key} has confirmations in several files: those of the file with the most are shown; dps-train merge puts all of them together."
-                ));
+                hidden.push(key);
             }
             self.measured_again.push((cell, place));
+        }
+        if let Some((first, others)) = hidden.split_first() {
+            let others = if others.is_empty() { "has".to_owned() } else { format!("and {} have", some(others.len(), "further cell")) };
+            self.notes.push(format!(
+                "{first} {others} confirmations in another file, which are not shown: dps-train merge puts all of them together."
+            ));
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);

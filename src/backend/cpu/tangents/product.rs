@@ -133,8 +133,8 @@ impl Tangents {
                     }
                 }
                 Layer::Dense(layer) => tangents.dense = pair(layer.inputs * PASS),
-                // A mean over positions needs no space; `fits` refuses every other layer.
-                _ => {}
+                // A mean over positions needs no space; `fits` refuses the other two.
+                Layer::GlobalMean(_) | Layer::Pool(_) | Layer::GroupNorm(_) => {}
             }
             tangents.gradients.push(pair(sums * PASS));
             tangents.choices.push(vec![DEAD; chosen * PASS]);
