@@ -576,6 +576,31 @@ fn a_part_of_the_training_set_adds_noise_to_its_gradient_that_is_taken_off() {
     assert_eq!(scale("\n[smoothness]\nevery = 100\nexamples = 40\n"), f64::INFINITY);
 }
 
+/// Adam and warm-ups are none of the theory's, and a share that was held out of images of one's own says roughly how many are left.
+#[test]
+fn the_theory_says_what_it_does_not_know() {
+    let page = |settings: &str, change: fn(&mut Results)| {
+        let mut results = Synthetic::small().results();
+        measure(&mut results);
+        results.configuration += settings;
+        change(&mut results);
+        let folder = tempfile::tempdir().unwrap();
+        let report = analysis::report(vec![("study.h5".to_owned(), results)], folder.path(), &Options::default()).unwrap();
+        std::fs::read_to_string(report.page).unwrap()
+    };
+    let part = "\n[smoothness]\nevery = 100\nexamples = 2700\n";
+    let plain = page(part, |_| {});
+    assert!(!plain.contains("The theory is of") && plain.contains("Measured on the first 2,700 of 54,000 training examples"));
+    let own = page(&format!("{part}[data]\nsource = \"own\"\n"), |_| {});
+    assert!(own.contains("Measured on the first 2,700 of about 54,000 training examples"));
+    let other = page(part, |results| {
+        results.workload.optimizer = "adam".to_owned();
+        let trials = results.cells.iter_mut().flat_map(|cell| &mut cell.trials);
+        trials.for_each(|trial| trial.metaparameters.set(Metaparameter::WarmupSteps, Some(10.0)));
+    });
+    assert!(other.contains("knows nothing of adam and of warm-ups: its predictions below are no predictions of this study"));
+}
+
 #[test]
 fn what_no_axis_can_show_is_left_out() {
     let mut results = Synthetic::small().results();
