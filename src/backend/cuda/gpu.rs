@@ -12,7 +12,7 @@ use cudarc::driver::sys::{
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 
 use super::check::{Doing, refuse};
-use super::pointer::at;
+use super::pointer::{Word, at};
 use crate::Result;
 use crate::comm;
 use crate::settings::{Execution, Products};
@@ -48,6 +48,8 @@ unsafe impl DeviceRepr for Stored {}
 
 // SAFETY: zeros are the number 0 in both forms.
 unsafe impl ValidAsZeroBits for Stored {}
+
+impl Word for Stored {}
 
 impl Stored {
     /// The number, which this says by this arithmetic.

@@ -5,8 +5,6 @@ use std::num::NonZeroU64;
 
 use cudarc::driver::{CudaSlice, DevicePtr};
 
-use super::gpu::Stored;
-
 /// `const T*` of a kernel: a value of a buffer and those behind it, while the buffer lives. `Option` of it is a pointer that may be null.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -57,7 +55,6 @@ pub(super) trait Word {}
 
 impl Word for i32 {}
 impl Word for f32 {}
-impl Word for Stored {}
 
 impl<'a, T: Word> MutPointer<'a, T> {
     /// A pointer to these words as words of another kind.
