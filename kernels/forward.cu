@@ -136,7 +136,7 @@ struct Forward {
         Stored* output, u8* choice, float* stream, const float* shortcut) {
         const L c;
         typedef Together<T::TOGETHER, L::out> V;
-        constexpr int STEP = L::pooled ? 4 : 1, PARTS = T::OWN_COLUMNS / T::TOGETHER;
+        constexpr int SIDE = L::pooled ? 2 : 1, STEP = SIDE * SIDE, PARTS = T::OWN_COLUMNS / T::TOGETHER;
         Together<T::TOGETHER, 1> offsets[PARTS];
 #pragma unroll
         for (int part = 0; part < PARTS; part++) {
@@ -151,9 +151,9 @@ struct Forward {
             locate(c, p, image, y, x);
             const i64 here = slot + image;
             // Where the thread's first column is: of the map written, and of what lies [slot][sums or windows][out] without a border.
-            const int left = left_column + T::column(0), down = L::pooled ? y / 2 : y, right = L::pooled ? x / 2 : x;
+            const int left = left_column + T::column(0), down = y / SIDE, right = x / SIDE;
             Stored* const to = known(output + here * L::to_len + (L::to_before + down) * L::to_row + (L::to_before + right) * L::out + left);
-            const i64 bare = ((here * (L::height / (L::pooled ? 2 : 1)) + down) * (L::width / (L::pooled ? 2 : 1)) + right) * L::out + left;
+            const i64 bare = ((here * (L::height / SIDE) + down) * (L::width / SIDE) + right) * L::out + left;
             float* const stream_to = L::stream ? known(stream + bare) : nullptr;
 #pragma unroll
             for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {

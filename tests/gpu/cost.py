@@ -29,6 +29,7 @@ a kernel has more instructions an image than its ceiling, or the page has tables
 
 import argparse
 import collections
+import functools
 import heapq
 import itertools
 import math
@@ -255,13 +256,13 @@ class Kernel:
         late = max(sums, key=lambda part: sum("FADD" in line for line in part), default=[])
         self.late = kinds(late) if sum("FADD" in line for line in late) >= 8 else collections.Counter()
         self.slab -= self.tap + self.late
-        self.ends = lines, labels, end + 1
+        self.ends = functools.cache(lambda: sides(lines, labels, end + 1))
 
     def left_out(self, name, training):
         """The instructions of one of the two ways in which a pooled layer's forward pass ends: the other one's in training, or in an evaluation. The
         way of a training step stores what the pool chooses too, in at most four bytes at a time."""
         stores = lambda side: sum(bool(re.search(r"\bSTG\b", line)) for line in side)
-        of_evaluation, of_training = sorted(sides(*self.ends), key=stores)
+        of_evaluation, of_training = sorted(self.ends(), key=stores)
         words = lambda side: sum(bool(re.search(r"\bSTG\.E(\.U8|\.U16)? ", line)) for line in side)
         if not 0 < stores(of_evaluation) < stores(of_training) or words(of_training) <= words(of_evaluation):
             sys.exit(f"expected two ends of {name}, one of which stores what the pool chooses, found none; see Kernel in {sys.argv[0]}")

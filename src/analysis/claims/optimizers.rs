@@ -11,7 +11,7 @@ pub fn findings(both: &Beside) -> [Finding; 2] {
     let [steps, critical] = match &both.fits {
         Err(why) => [0, 1].map(|_| Err(format!("no fit over the batch sizes of both: {why}"))),
         Ok([own, sgd]) => {
-            let size = both.points.iter().map(|point| point.batch_size).fold(0.0, f64::max);
+            let size = both.sizes.iter().copied().fold(0.0, f64::max);
             let (steps, critical) = (own.steps_over(sgd, size), own.critical_over(sgd));
             let tails = Tails::of_both(own, sgd);
             let measured = format!("{} times as many at batch size {}", words(steps), count(size as u64));

@@ -81,14 +81,10 @@ fn work(results: &Results) -> Table {
     let done = computed(&results.cells);
     let column = |work: &Range, of: fn(&Work) -> u64| {
         let (low, high, done) = (of(&work.low), of(&work.high), of(&done));
-        let times = |work: u64| work as f64 / done as f64;
-        match low == high {
-            // Where nothing was computed, nothing can be compared.
-            true if done == 0 => count(high),
-            false if done == 0 => format!("{} to {}", count(low), count(high)),
-            true => format!("{} ({:.1}×)", count(low), times(low)),
-            false => format!("{} to {} ({:.1} to {:.1}×)", count(low), count(high), times(low), times(high)),
-        }
+        let range = |of: &dyn Fn(u64) -> String| if low == high { of(low) } else { format!("{} to {}", of(low), of(high)) };
+        let times = range(&|work| format!("{:.1}", work as f64 / done as f64));
+        // Where nothing was computed, nothing can be compared.
+        range(&|work| count(work)) + &if done == 0 { String::new() } else { format!(" ({times}×)") }
     };
     let row = |name: String, work: Range| [name, column(&work, |work| work.gradients), column(&work, |work| work.validation)];
     let mut rows = vec![["computed".to_owned(), count(done.gradients), count(done.validation)]];

@@ -1,7 +1,7 @@
 //! A study's curves beside those of another study, at the batch sizes that both have.
 
 use super::confirmations::{ConfirmedCell, means};
-use super::fit::{Estimate, Fit, Point};
+use super::fit::{Estimate, Fit};
 use super::fits::measured_points;
 use super::means::{Middle, fit_means};
 use crate::analysis::studies::StudyResults;
@@ -13,8 +13,8 @@ use crate::settings::ascending;
 pub struct Beside {
     /// Fraction of parameters removed.
     pub sparsity: f64,
-    /// The first study's points.
-    pub points: Vec<Point>,
+    /// The batch sizes.
+    pub sizes: Vec<f64>,
     /// The laws of the first and of the second study, fitted together; or why one is not fitted, as a clause.
     pub fits: Result<[Fit; 2], String>,
 }
@@ -23,7 +23,7 @@ impl Beside {
     /// Steps of the first study over those of the second one by their laws, in the geometric mean over the batch sizes; none without fits.
     pub fn steps(&self) -> Option<Estimate> {
         let [own, other] = self.fits.as_ref().ok()?;
-        Some(own.mean_over(other, self.points.iter().map(|point| point.batch_size)))
+        Some(own.mean_over(other, self.sizes.iter().copied()))
     }
 
     /// The critical batch size of the first study over that of the second one; none without fits.
@@ -38,7 +38,7 @@ pub fn least_beside(own: &StudyResults, other: &StudyResults) -> Vec<Beside> {
     let (own, other) = (own.grid(), other.grid());
     let sparsities = own.sparsities.iter().copied().filter(|sparsity| other.sparsities.contains(sparsity));
     let curves = sparsities.map(|sparsity| (sparsity, [&own, &other].map(|grid| measured_points(grid, sparsity))));
-    of_curves(curves, |point| *point, |curves| Fit::together(curves))
+    of_curves(curves, |point| point.batch_size, |curves| Fit::together(curves))
 }
 
 /// The curves of confirmed steps beside those of another study with the same seeds: of each sparsity beside that which `of` says.
@@ -46,7 +46,7 @@ pub fn confirmed_beside(own: &[ConfirmedCell], other: &[ConfirmedCell], of: impl
     let sparsities = ascending(own.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let sparsities = sparsities.into_iter().filter(|&sparsity| other.iter().any(|cell| cell.key.sparsity == of(sparsity)));
     let curves = sparsities.map(|sparsity| (sparsity, [means(own, sparsity, Middle::Mean), means(other, of(sparsity), Middle::Mean)]));
-    of_curves(curves, |mean| mean.point(0.0), |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
+    of_curves(curves, |mean| mean.batch_size, |curves| fit_means(curves).0.into_iter().map(|fit| Ok(fit?.fit)).collect())
 }
 
 /// The geometric mean of a cell's confirmed steps over that of a cell of another study with the same seeds; none where one has none.
@@ -57,12 +57,12 @@ pub fn cell_beside(own: &ConfirmedCell, others: &[ConfirmedCell], key: CellKey) 
 /// Two curves of each sparsity, without the batch sizes that one of them lacks, and their laws.
 fn of_curves<T: Copy>(
     curves: impl Iterator<Item = (f64, [Vec<T>; 2])>,
-    point: fn(&T) -> Point,
+    size: fn(&T) -> f64,
     fit: impl Fn(&[&[T]]) -> Vec<Result<Fit, String>>,
 ) -> Vec<Beside> {
     let common = |curves: [Vec<T>; 2]| {
-        let sizes = curves.each_ref().map(|curve| curve.iter().map(|of| point(of).batch_size).collect::<Vec<f64>>());
-        curves.map(|curve| curve.into_iter().filter(|of| sizes.iter().all(|sizes| sizes.contains(&point(of).batch_size))).collect())
+        let sizes = curves.each_ref().map(|curve| curve.iter().map(size).collect::<Vec<f64>>());
+        curves.map(|curve| curve.into_iter().filter(|of| sizes.iter().all(|sizes| sizes.contains(&size(of)))).collect())
     };
     let found: Vec<(f64, [Vec<T>; 2])> = curves.map(|(sparsity, curves)| (sparsity, common(curves))).collect();
     let fits = fit(&found.iter().flat_map(|(_, curves)| curves).map(Vec::as_slice).collect::<Vec<_>>());
@@ -71,7 +71,7 @@ fn of_curves<T: Copy>(
     let of_sparsity = |(sparsity, [own, _]): (f64, [Vec<T>; 2])| {
         let (own_fit, other_fit) = (found_fits(), found_fits());
         let fits = own_fit.and_then(|own_fit| Ok([own_fit, other_fit?]));
-        Beside { sparsity, points: own.iter().map(point).collect(), fits }
+        Beside { sparsity, sizes: own.iter().map(size).collect(), fits }
     };
     found.into_iter().map(of_sparsity).collect()
 }

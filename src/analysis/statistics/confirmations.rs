@@ -41,8 +41,6 @@ pub struct ConfirmedFit {
     pub of_medians: Option<Fitted>,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
-    /// The variance of each mean but for what seeds move in all cells alike, in the order of the fit's points.
-    pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
     /// The least and the greatest ratio of critical batch sizes that the fits give where one batch size is left out of all of them, each with that
@@ -185,39 +183,28 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let fitted = |middle: Middle| {
         let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity, middle)).collect();
         let (fits, tuning) = fit_means(&curves);
-        let found = sparsities.iter().zip(&curves).zip(fits).filter_map(|((&sparsity, means), fit)| {
-            let MeanFit { fit, goodness, variances } = fit.ok()?;
-            // Errors of the curve's shape: what seeds move in all cells alike moves no slope.
-            let points = means.iter().zip(&variances).map(|(mean, variance)| mean.point(variance.sqrt())).collect();
-            Some((Fitted::new(sparsity, points, Ok(fit)), (goodness, variances)))
+        let found = sparsities.iter().zip(fits).filter_map(|(&sparsity, fit)| {
+            let MeanFit { fit, goodness, points } = fit.ok()?;
+            Some((Fitted::new(sparsity, points, Ok(fit)), goodness))
         });
-        let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
+        let (mut fits, goodness): (Vec<Fitted>, Vec<f64>) = found.unzip();
         beside_dense(&mut fits);
-        (fits, errors, tuning)
+        (fits, goodness, tuning)
     };
-    let ((fits, errors, tuning), (of_medians, ..)) = (fitted(Middle::Mean), fitted(Middle::Median));
+    let ((fits, goodness, tuning), (of_medians, ..)) = (fitted(Middle::Mean), fitted(Middle::Median));
     let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity, Middle::Mean)).collect();
     let (sharp, bent) = (Shaped::<Sharp>::new(&of_fits), Shaped::<Exponents>::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
     let without_one = dense.map_or_else(Vec::new, |dense| without_one(&of_fits, dense));
-    let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {
+    let with = |(place, (fitted, goodness)): (usize, (Fitted, f64))| {
         let (sharp, bent) =
             (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
         let of_medians = of_medians.iter().find(|medians| medians.sparsity == fitted.sparsity).cloned();
         // The exponent by the errors of the means.
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
-        ConfirmedFit {
-            fitted,
-            of_medians,
-            goodness,
-            variances,
-            tuning,
-            without_one: without_one.get(place).copied().flatten(),
-            sharp,
-            bent,
-        }
+        ConfirmedFit { fitted, of_medians, goodness, tuning, without_one: without_one.get(place).copied().flatten(), sharp, bent }
     };
-    fits.into_iter().zip(errors).enumerate().map(with).collect()
+    fits.into_iter().zip(goodness).enumerate().map(with).collect()
 }
 
 /// For each curve, the least and the greatest ratio of its critical batch size to the one of the curve at the place `dense`, where one batch size is

@@ -169,7 +169,7 @@ impl Normal {
             .iter()
             .map(|reached| {
                 let (above, steps) = reached.unwrap_or((limit, f64::INFINITY));
-                Point { batch_size: 1.0, above: above.max(FEWEST_STEPS), steps, error: 0.0 }
+                Point { batch_size: 1.0, above: above.max(FEWEST_STEPS), steps, by_seeds: 0.0 }
             })
             .collect();
         let count = trainings.len() as f64;

@@ -23,7 +23,7 @@ pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
     }
-    let weights: Option<Vec<f64>> = points.iter().map(|point| (point.error > 0.0).then(|| point.variance().recip())).collect();
+    let weights: Option<Vec<f64>> = points.iter().map(|point| (point.by_seeds > 0.0).then(|| point.variance().recip())).collect();
     let squares = |exponent: f64| squares_with(points, exponent, weights.as_deref());
     let (value, tried) = least_by_exponent(squares);
     let at = |place: usize| TRIED.0 + WIDTH * place as f64;
@@ -108,7 +108,7 @@ pub fn curvature(points: &[Point]) -> Option<Estimate> {
     let scatter = student(freedom) * (product(&left, &left) / freedom as f64 / squares).sqrt();
     let weighted = || square.iter().zip(points);
     let rounding = weighted().map(|(weight, point)| weight.abs() * (3.0 * point.rounding()).sqrt()).sum::<f64>() / squares;
-    let errors = QUANTILE * weighted().map(|(weight, point)| (weight * point.error).powi(2)).sum::<f64>().sqrt() / squares;
+    let errors = QUANTILE * weighted().map(|(weight, point)| weight * weight * point.by_seeds).sum::<f64>().sqrt() / squares;
     let margin = scatter.max(rounding + errors);
     Some(Estimate { value, low: value - margin, high: value + margin })
 }
@@ -165,8 +165,9 @@ mod tests {
         let sizes = [2, 8, 32, 128, 512, 2048];
         let with = |error: f64, last: f64| {
             let mut points = points(1.0, 500.0, &sizes);
-            points.iter_mut().for_each(|point| (point.above, point.error) = (point.steps, error));
-            (points[5].above, points[5].steps, points[5].error) = (points[5].steps * last, points[5].steps * last, 10.0 * error);
+            points.iter_mut().for_each(|point| (point.above, point.by_seeds) = (point.steps, error * error));
+            (points[5].above, points[5].steps, points[5].by_seeds) =
+                (points[5].steps * last, points[5].steps * last, 100.0 * error * error);
             points
         };
         let [exact, noisy, moved] = [(1e-4, 1.0), (0.05, 1.0), (0.05, 1.5)].map(|(error, last)| with(error, last));

@@ -46,9 +46,9 @@ pub struct Point {
     pub above: f64,
     /// K*, steps of the evaluation that found it reached.
     pub steps: f64,
-    /// Standard error of the logarithm of `steps` where these are a mean or median over seeds, but for what moves all points of a curve alike; 0 of
-    /// one training.
-    pub error: f64,
+    /// Variance of the logarithm of `steps` where these are a mean or median over seeds, but for what moves all points of a curve alike; 0 of one
+    /// training.
+    pub by_seeds: f64,
 }
 
 /// Steps below which none are counted: a training takes one step at least, which is known to half a step.
@@ -62,7 +62,7 @@ impl Point {
             batch_size: f64::from(batch_size.max(1)),
             above: f64::from((steps - 1) / every * every),
             steps: f64::from(steps),
-            error: 0.0,
+            by_seeds: 0.0,
         }
     }
 
@@ -88,7 +88,7 @@ impl Point {
 
     /// Variance of the logarithm of the steps.
     pub(super) fn variance(self) -> f64 {
-        self.rounding() + self.error * self.error
+        self.rounding() + self.by_seeds
     }
 }
 

@@ -35,13 +35,13 @@ impl Rival {
         Some(count * (squares / count).ln() + self.penalty(count))
     }
 
-    /// The criterion of means with known variances of their logarithms, and the squares of what is left over these variances. A scatter
-    /// beyond these variances, that of uneven tuning, is fitted too and counts as a parameter. None of fewer than six batch sizes.
-    pub fn criterion_of_means(self, points: &[Point], variances: &[f64]) -> Option<(f64, f64)> {
+    /// The criterion of means, whose logarithms have variances by seeds, and the squares of what is left over these variances. A scatter beyond
+    /// these variances, that of uneven tuning, is fitted too and counts as a parameter. None of fewer than six batch sizes.
+    pub fn criterion_of_means(self, points: &[Point]) -> Option<(f64, f64)> {
         if different(points) < FEWEST_POINTS {
             return None;
         }
-        let weights = |scatter: f64| variances.iter().map(|own| 1.0 / (own + scatter).max(1e-12)).collect::<Vec<f64>>();
+        let weights = |scatter: f64| points.iter().map(|point| 1.0 / (point.by_seeds + scatter).max(1e-12)).collect::<Vec<f64>>();
         let likelihood = |scatter: f64| {
             let weights = weights(scatter);
             self.squares(points, Some(&weights)) - weights.iter().map(|weight| weight.ln()).sum::<f64>()
@@ -89,7 +89,7 @@ mod tests {
             let point = |power: u32| {
                 let noise = 1.0 + 0.01 * f64::from(power * 7 % 5) - 0.02;
                 let steps = (1e6 / f64::from(1 << power).powf(exponent) + c2) * noise;
-                Point { batch_size: f64::from(1 << power), above: steps, steps, error: 0.0 }
+                Point { batch_size: f64::from(1 << power), above: steps, steps, by_seeds: 2e-4 }
             };
             (1..11).map(point).collect::<Vec<_>>()
         };
@@ -100,7 +100,7 @@ mod tests {
             let of = |rival: Rival| rival.criterion(&points).unwrap();
             assert!(Rival::ALL.into_iter().all(|rival| rival == best || of(best) < of(rival)), "{best:?}: {:?}", Rival::ALL.map(of));
             // With the errors known, the right law also explains what is left, and the others do not.
-            let known = |rival: Rival| rival.criterion_of_means(&points, &[2e-4; 10]).unwrap();
+            let known = |rival: Rival| rival.criterion_of_means(&points).unwrap();
             let chance = |rival: Rival| beyond_chi_squared(known(rival).1, rival.freedom(10));
             assert!(
                 Rival::ALL.into_iter().all(|rival| rival == best || known(best).0 < known(rival).0),

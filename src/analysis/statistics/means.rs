@@ -37,11 +37,6 @@ impl<'a> Mean<'a> {
         (mean.steps() > 0.0 && mean.error().is_finite()).then_some(mean)
     }
 
-    /// The mean as a point of a fit, of such a standard error.
-    pub fn point(self, error: f64) -> Point {
-        Point { batch_size: self.batch_size, above: self.steps(), steps: self.steps(), error }
-    }
-
     fn steps(self) -> f64 {
         match self.middle {
             Middle::Mean => self.confirmed.mean.value,
@@ -85,8 +80,8 @@ pub struct MeanFit {
     pub fit: Fit,
     /// How often means with these errors would lie as far from the law, if it held.
     pub goodness: f64,
-    /// The variance of each mean but for what seeds move in all cells alike.
-    pub variances: Vec<f64>,
+    /// The means as points of the fit.
+    pub points: Vec<Point>,
 }
 
 /// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
@@ -108,7 +103,7 @@ pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFi
         let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
         // Two scatters make the resamples: the scatter of seeds, which have a mean in each half, and that of tuning. The less certain one counts.
         let least = freedom.min(means.seeds().saturating_sub(2));
-        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), (least, None), resamples), goodness, variances: means.own.clone() })
+        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), (least, None), resamples), goodness, points: means.points.clone() })
     };
     (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
 }
@@ -153,21 +148,23 @@ pub(super) struct Means<'a> {
     means: &'a [Mean<'a>],
     fitting: LeastSquares,
     logs: Vec<f64>,
-    /// The variance of each mean but for what seeds move in all cells alike, which no shape of the curve follows.
-    own: Vec<f64>,
+    /// The means with their variances but for what seeds move in all cells alike, which no shape of the curve follows.
+    points: Vec<Point>,
 }
 
 impl<'a> Means<'a> {
     /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
     pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
-        enough(&means.iter().map(|mean| mean.point(0.0)).collect::<Vec<_>>())?;
-        let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps().ln())).unzip();
         let common = correlation(means);
-        let variance = |mean: &Mean| {
-            let unshared = mean.unshared();
-            unshared + (mean.error().powi(2) - unshared) * (1.0 - common)
+        let point = |mean: &Mean| {
+            let (steps, unshared) = (mean.steps(), mean.unshared());
+            let by_seeds = unshared + (mean.error().powi(2) - unshared) * (1.0 - common);
+            Point { batch_size: mean.batch_size, above: steps, steps, by_seeds }
         };
-        Ok(Means { fitting: LeastSquares::new(inverse), means, logs, own: means.iter().map(variance).collect() })
+        let points: Vec<Point> = means.iter().map(point).collect();
+        enough(&points)?;
+        let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps().ln())).unzip();
+        Ok(Means { fitting: LeastSquares::new(inverse), means, logs, points })
     }
 
     /// Degrees of freedom that c1 and c2 leave.
@@ -203,7 +200,7 @@ impl<'a> Means<'a> {
 
     /// The inverse variance of each mean, with that of uneven tuning.
     pub(super) fn weights(&self, variance: f64) -> Vec<f64> {
-        self.own.iter().map(|own| 1.0 / (own + variance)).collect()
+        self.points.iter().map(|point| 1.0 / (point.by_seeds + variance)).collect()
     }
 
     fn law(&self, logs: &[f64], weights: &[f64]) -> Law {

@@ -52,9 +52,8 @@ pub struct StudyResults {
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
 /// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of such the one with the most confirmations, of
-/// such the one with the longest race, of equals the first. Confirmations are those of
-/// the first file that asks for some; others are kept where their seeds draw the same anew, and beside the study's cells where they draw something
-/// else.
+/// such the one with the longest race, of equals the first. Confirmations are those of the first file that asks for some; others are kept where their
+/// seeds draw the same anew, and beside the study's cells where they draw something else.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {

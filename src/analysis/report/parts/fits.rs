@@ -75,7 +75,7 @@ pub fn laws(fits: &[Fitted], confirmed: &[ConfirmedFit]) -> Vec<Block<'static>> 
     // Criterion, squares and their degrees of freedom, over all sparsities.
     let by_means = |rival: Rival| {
         let of = |one: &ConfirmedFit| {
-            let (criterion, squares) = rival.criterion_of_means(&one.fitted.points, &one.variances)?;
+            let (criterion, squares) = rival.criterion_of_means(&one.fitted.points)?;
             Some((criterion, squares, rival.freedom(one.fitted.points.len())))
         };
         confirmed.iter().filter_map(of).reduce(|a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))

@@ -83,7 +83,7 @@ pub(super) fn laws(sections: &[Section]) -> Table {
     let of_means = |confirmed: &ConfirmedFit| {
         let Fitted { sparsity, points, .. } = &confirmed.fitted;
         Rival::ALL.map(|rival| {
-            let (criterion, squares) = rival.criterion_of_means(points, &confirmed.variances)?;
+            let (criterion, squares) = rival.criterion_of_means(points)?;
             let goodness = beyond_chi_squared(squares, rival.freedom(points.len()));
             Some(("confirmed", *sparsity, rival, criterion, Some(goodness)))
         })
