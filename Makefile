@@ -72,9 +72,11 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 tests/run.py
-	# Predictions take one core, and leave the other one to the stand-in.
-	$(make_after) --no-print-directory -j2 gpu-cost test-double
+	# Predictions take one core, and leave the other one to the stand-in. By PTX it checks more than by source, and studies by source were among the tests.
+	$(make_after) --no-print-directory -j2 gpu-cost test-double BY=ptx
 
+# BY=ptx runs them one way alone.
+BY ?= source ptx
 test-double: setup nvrtc ## run the GPU back end's tests on the host, through a stand-in for CUDA, by the kernels' source and by their PTX
 	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"
 	double="$(abspath $(TARGET))/cuda-double"
@@ -83,10 +85,19 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
 	export CUDA_EMU_DEVICES=3 CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1
 	tests=(--test cuda --test cuda_networks --test cuda_products --test cuda_study)
-	CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}"
-	echo "== The same by the PTX that NVIDIA's compiler makes of the kernels"
-	# Half of the random networks, as each takes longer; DPS_NETWORKS=60 has more of both.
-	DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC="$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib" CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
+	for by in $(BY); do
+		case $$by in
+		source)
+			echo "== By the kernels' source"
+			CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}" ;;
+		ptx)
+			echo "== By the PTX that NVIDIA's compiler makes of the kernels"
+			# Half of the random networks, as each takes longer; DPS_NETWORKS=60 has more either way.
+			DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC="$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib" CUDA_EMU_ORDER=turns \
+				tests/run.py "$${tests[@]}" ;;
+		*) echo "BY may name source and ptx, not $$by." >&2; exit 2 ;;
+		esac
+	done
 
 test-gpu: setup nvrtc ## compare this machine's GPU with its CPU and time it, in fourteen minutes after the build; skipped without one
 	@folder="$(abspath $(TARGET))/gpu-test"
@@ -176,9 +187,10 @@ scale: build ## print what many ranks and many trials cost: messages on simulate
 coverage: setup ## simulate 600 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
 	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test report -- coverage:: rules:: --nocapture
 
-# With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
+# With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice. The tests of src/ are
+# not among them: tests/run.py builds these less optimised.
 build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests
-	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --tests)
+	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --test '*')
 
 # ARCHITECTURES=x86_64 makes and tests some. What is made lies in target/dist; docs/install.md says how to use it.
 ARCHITECTURES ?= x86_64 aarch64
@@ -254,7 +266,7 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets -- -D warnings
 	# With --all-targets cargo passes over those that `cargo test` does not run, even where they are named.
 	cargo clippy --test fuzz --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
-	cargo clippy --all-targets --no-default-features -- -D warnings
+	cargo clippy --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_text.py
 	tests/checks/licences.py

@@ -90,6 +90,25 @@ fn gradients_and_losses_agree() {
     }
 }
 
+/// Prints margins and a gradient of Simple-CNN, number by number in hexadecimal.
+#[test]
+#[ignore = "a tool: tests/gpu/build.sh keeps what the stand-in prints here, and tests/gpu/run.py compares it with what a GPU prints"]
+fn numbers_that_a_gpu_is_to_find() {
+    for products in [Products::Fused, Products::Split, Products::Pairs] {
+        let Some(cuda) = open(&Execution { products, ..Execution::default() }) else { return };
+        let (network, dataset) = problem(NetworkName::SimpleCnn, 160);
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let lanes = gpu.lanes(vec![start(&network, 5, 0.5, OptimizerName::Sgd, constant(0.1))]).unwrap();
+        let images: Vec<u32> = (0..dataset.validation.len() as u32).collect();
+        let margins = gpu.margins(&lanes, &[0], EvaluationSet::Validation, &images).unwrap();
+        let (gradient, _) = gpu.gradient(&initial_weights(&network, 5), 16).unwrap();
+        for (what, numbers) in [("margins", margins), ("gradient", gradient)] {
+            let digits: String = numbers.iter().map(|number| format!("{:08x}", number.to_bits())).collect();
+            println!("\n{what}, {products}: {digits}");
+        }
+    }
+}
+
 /// Split products keep the bounds of 32 bits, which TF32 alone does not (below).
 #[test]
 fn gradients_by_split_products_agree() {

@@ -23,7 +23,7 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
         // The third trial's rate is far too high: it is infeasible.
         ("max = 1e4", "max = 1e5"),
     ];
-    let study = Study::new(&changes);
+    let study = Study::with_data(300, 60, &changes);
     let run = |command: Command, options: &[&str]| {
         let mut command = study.measuring(command, "x.h5", options);
         let ended = command.args(["--quiet", "--fresh"]).output().unwrap();
@@ -39,12 +39,14 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
         Err(why) if std::env::var_os("DPS_NEED_CUDA").is_some() => panic!("{why}"),
         Err(why) => return println!("skipped: {why}"),
     };
-    for ranks in [2, 3] {
-        let sharing = format!("execution.data_parallel={ranks}");
+    // Ranks that share each batch, and ranks that share the trials.
+    for (ranks, a_batch) in [(2, 2), (3, 1)] {
+        let sharing = format!("execution.data_parallel={a_batch}");
         let shared = ["--device", "cuda", "--set", "execution.share_gpu=true", "--set", &sharing];
         let (found, sharing) = run(mpirun(ranks), &shared).unwrap();
         assert_eq!(found, expected, "{ranks} ranks");
         // Where every rank has a GPU, the permission to share one changes nothing.
+        // All ranks add up the scores of connections, whoever shares a batch.
         assert!(sharing.starts_with(&device) && sharing.contains("summed over") && sharing.contains("reproducible"), "{sharing}");
     }
     match run(mpirun(2), &["--device", "cuda", "--set", "execution.reduction=nccl", "--set", "execution.data_parallel=2"]) {

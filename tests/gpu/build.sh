@@ -2,7 +2,7 @@
 # build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER, small enough to travel: run.py and three archives that it unpacks.
 #
 # programs.tar.xz has dps-train, tests/cuda.rs, cuda_networks.rs and cuda_products.rs, configurations, kernels that NVRTC compiles here, and what the
-# CPU computes here for the GPU to be compared with; data.tar.xz has MNIST, where it is there; nvrtc.tar.xz has NVRTC (make nvrtc). By default that
+# CPU and the stand-in for CUDA compute here for the GPU to be compared with; data.tar.xz has MNIST, where it is there; nvrtc.tar.xz has NVRTC (make nvrtc). By default that
 # machine needs no MPI, no HDF5 and no Rust (features cuda,static-hdf5; the latter needs CMake 3.26 here, which comes from PyPI where it is missing).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -40,6 +40,11 @@ LD_LIBRARY_PATH=$made/nvrtc XDG_CACHE_HOME=$made/cache "$made/programs/cuda_netw
     sed -nE 's/^kept for .*: ([0-9a-f]+\.cubin)$/\1/p' > "$made/kept"
 while read -r file; do cp "$made/cache/dps/$file" "$made/programs/kernels"; done < "$made/kept"
 [ -s "$made/kept" ] || { echo "expected the names of compiled kernels, found none; see kernels_are_compiled_ahead in tests/cuda_networks.rs" >&2; exit 1; }
+
+# Margins and gradients that the stand-in for CUDA finds in NVRTC's PTX, for a GPU's to be compared with.
+tests/cuda-double/build.sh "$target/cuda-double"
+LD_LIBRARY_PATH=$target/cuda-double XDG_CACHE_HOME=/dev/null CUDA_EMU_CACHE=$target/cuda-double CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$nvrtc DPS_NEED_CUDA=1 \
+    "$made/programs/cuda" --exact numbers_that_a_gpu_is_to_find --ignored --nocapture | grep -E '^(margins|gradient), ' > "$made/programs/predicted.txt"
 
 packed() { # NAME FOLDER…: the archive NAME, of folders beside each other.
     tar -C "$2" --sort=name --owner=0 --group=0 --numeric-owner -cf - "${@:3}" | xz -T0 -6 > "$made/$1.new"

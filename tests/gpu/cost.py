@@ -514,9 +514,9 @@ def shown(seconds):
     return " to ".join(f"{float(f'{value * scale:.3g}'):,g}" for value in seconds) + f" {unit}"
 
 
-# Steps to result that figure 1b of the paper is predicted with: c1 / batch size + c2 for each sparsity. Those of 0 and 0.9 are the fits of the cells
-# in docs/experiments/data, of 11 cells; those between are guesses.
-FIGURE_1B = {0: (19_600, 133), 0.5: (22_000, 170), 0.7: (28_000, 240), 0.9: (56_300, 563)}
+# The page that has the steps-to-result of the cells measured so far of figure 1b of the paper.
+MEASURED = "docs/experiments/paper.md"
+BATCH_SIZES = [2**power for power in range(1, 15)]
 # A cell's steps, its evaluations and the race of configs/mnist-simple-cnn-momentum.toml.
 MAX_STEPS, EVALUATE_EVERY, RACE = 40_000, 16, 3
 # Validation images that a trial of an evaluation looks at until it is decided: src/training/evaluation.rs stops where the goal is missed.
@@ -549,22 +549,38 @@ def on_several(program, rule, batch, size):
     return [end + exchange for end in program.seconds(math.ceil(batch / size), lanes, True)[0]]
 
 
-def figure_1b(program, race, step_of=None):
-    """The range of the minutes of 14 batch sizes, four sparsities and 100 trials, each cell going on to `race` times its steps-to-result, on one GPU,
+def steps_to_result(page):
+    """Sparsity -> the steps-to-result at each of BATCH_SIZES, by the page's first table of them. At batch sizes beyond the largest one measured the
+    steps are taken to be those at that one."""
+    lines = iter(page.split("### Steps-to-result", 1)[1].strip().splitlines())
+    heads = [float(cell) for cell in re.findall(r"sparsity ([\d.]+)", next(lines))]
+    next(lines)
+    found = {sparsity: [] for sparsity in heads}
+    for batch, line in zip(BATCH_SIZES, lines):
+        cells = [cell.strip().replace(",", "") for cell in line.strip("| ").split("|")]
+        if cells[0] != str(batch):
+            break
+        for sparsity, cell in zip(heads, cells[1:], strict=True):
+            if cell.isdigit():
+                found[sparsity].append(int(cell))
+    return {sparsity: steps + steps[-1:] * (len(BATCH_SIZES) - len(steps)) for sparsity, steps in found.items()}
+
+
+def figure_1b(program, measured, race, step_of=None):
+    """The range of the minutes of figure 1b's cells with 100 trials, each cell going on to `race` times its steps-to-result `measured`, on one GPU,
     or on several of which `step_of` says the range of a step's time."""
     minutes = [0.0, 0.0]
     evaluation = program.seconds(EVALUATED, math.ceil(LANES / GPUS) if step_of else LANES, False)[0]
-    for power in range(1, 15):
-        batch = 2**power
+    for number, batch in enumerate(BATCH_SIZES):
         step = step_of(batch) if step_of else program.seconds(batch, LANES, True)[0]
-        for c1, c2 in FIGURE_1B.values():
-            steps = min(race * (c1 / batch + c2), MAX_STEPS)
+        for steps in measured.values():
+            steps = min(race * steps[number], MAX_STEPS)
             for end in range(2):
                 minutes[end] += steps * (step[end] + evaluation[end] / EVALUATE_EVERY) / 60
     return minutes
 
 
-def tables(programs, rule):
+def tables(programs, rule, measured):
     """The tables, and whether an image costs more than its ceiling."""
     lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling | bytes to and from memory |",
              "|---|---|---|---|---|---|---|---|"]
@@ -616,9 +632,9 @@ def tables(programs, rule):
               f"{full(simple.bytes(True))} of the memory at its full rate; {unpooled:,.0f} of them, {full(unpooled)}, are the second convolution's gradient, unpooled. "
               f"Patches for cuBLAS are {patches:,.0f} bytes more, {full(patches)}.", ""]
     for products in RATES:
-        (low, high), shipped = (figure_1b(programs["simple-cnn", products], race) for race in (1, RACE))
+        (low, high), shipped = (figure_1b(programs["simple-cnn", products], measured, race) for race in (1, RACE))
         lines.append(f"Figure 1b of the paper (MNIST, Momentum, 14 batch sizes, 4 sparsities, 100 trials) with {WORDS[products]}: {shipped[0]:.0f} to {shipped[1]:.0f} minutes as configured, "
-                     f"with `race = {RACE}`; {low:.0f} to {high:.0f} with `race = true`. Predicted, without scores of connections.")
+                     f"with `race = {RACE}`; {low:.1f} to {high:.1f}, in the middle {(low + high) / 2:.1f}, with `race = true`. Predicted, without scores of connections.")
     several = []
     lines += ["", f"| products | batch size | a step on {GPUS} GPUs that share the trials | that share the batch | the program chooses |", "|---|---|---|---|---|"]
     for products in RATES:
@@ -627,7 +643,7 @@ def tables(programs, rule):
         for batch in (128, 1024, 4096, 16384):
             alone, all_of_them = (shown(on_several(program, rule, batch, size)) for size in (1, GPUS))
             lines.append(f"| {products} | {batch:,} | {alone} | {all_of_them} | {size_of(batch)} a batch |")
-        low, high = figure_1b(program, RACE, lambda batch: on_several(program, rule, batch, size_of(batch)))
+        low, high = figure_1b(program, measured, RACE, lambda batch: on_several(program, rule, batch, size_of(batch)))
         several.append(f"{low:.0f} to {high:.0f} minutes with {WORDS[products]}")
     lines += ["", f"Figure 1b as configured on {GPUS} GPUs: {', '.join(several)}. Predicted, without scores of connections."]
     return "\n".join(lines) + "\n", failed
@@ -659,7 +675,8 @@ def main():
     programs = {tuple(file.stem.rsplit("-", 1)): Program(arguments.folder, arguments.nvdisasm, file.stem) for file in sorted(arguments.folder.glob("*.cubin"))}
     if set(programs) != set(CEILINGS):
         sys.exit(f"expected the kernels of {sorted(CEILINGS)} in {arguments.folder}, found {sorted(programs)}; run: cargo test --test kernels_compile")
-    text, failed = tables(programs, sharing_rule(pathlib.Path(__file__).parents[2] / "src/backend/cuda/sharing.rs"))
+    root = pathlib.Path(__file__).parents[2]
+    text, failed = tables(programs, sharing_rule(root / "src/backend/cuda/sharing.rs"), steps_to_result((root / MEASURED).read_text()))
     print(text, end="")
     if failed:
         sys.exit("expected at most as many instructions an image as the ceilings say, found more (above); make the kernels shorter, or say why they grew and "

@@ -92,6 +92,8 @@ EXPECTED = {
 # How far a loss may be off, as a share of it or of 0.1, and the share of validation examples that may be counted otherwise: rounding grows with each
 # step. tests/cuda_study.rs has the same bound of the loss.
 LOSS_OFF, ERRORS_OFF = 1e-3, 0.01
+# The bound of tests/cuda.rs: how far numbers may be from those of other hardware, as a share of the largest of them.
+OPERATIONS_OFF = 2e-5
 
 # Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level
 # cache.
@@ -480,7 +482,7 @@ def machine(run):
 
 def tested(run, name, program, test, before=(), env=None, limit=math.inf):
     """How a test ended, by itself in a process: after one illegal access CUDA refuses a process everything."""
-    done = ended(run, name, [*before, run.kit / program, "--exact", test, "--nocapture", "--test-threads", "1"], limit, env)
+    done = ended(run, name, [*before, run.kit / program, "--exact", test, "--include-ignored", "--nocapture", "--test-threads", "1"], limit, env)
     return done if done.trouble or "1 passed" in done.text else done._replace(trouble="the test did not run")
 
 
@@ -519,6 +521,37 @@ def operations(run, program, limit):
         raise Failure(reached)
     if passed < len(known):
         raise NotReached(f"{reached}, and none failed")
+
+
+def numbers(text):
+    """What the test `numbers_that_a_gpu_is_to_find` of tests/cuda.rs printed: name -> numbers of 32 bits."""
+    found = re.findall(r"^(\w+, \w+): ((?:[0-9a-f]{8})+)$", text, re.M)
+    return {name: struct.unpack(f">{len(digits) // 8}f", bytes.fromhex(digits)) for name, digits in found}
+
+
+def bits(run):
+    """A GPU's margins and gradients beside the stand-in's. Fused margins are sums in an order that the PTX says, of products that are rounded once
+    with their sum, so their bits must be the same. Gradients have an exponential function in them, and tensor cores round in a way of their own."""
+    file = run.kit / "predicted.txt"
+    if not file.exists():
+        raise Missing("the kit was made without these numbers")
+    done = tested(run, "bits", "cuda", "numbers_that_a_gpu_is_to_find")
+    proper(run, done)
+    found, wrong = numbers(done.text), []
+    for name, expected in numbers(file.read_text()).items():
+        there = found.get(name, ())
+        if len(there) != len(expected):
+            wrong.append(f"{name}: expected {len(expected)} numbers, found {len(there)}")
+            continue
+        largest = max(map(abs, expected))
+        off = [abs(one - other) / largest for one, other in zip(there, expected)]
+        differ = sum(one != other for one, other in zip(there, expected))
+        yield f"{name}: numbers that differ, of {len(expected)}", differ
+        yield f"{name}: off by at most, of the largest", max(off)
+        if not all(share <= OPERATIONS_OFF for share in off) or name == "margins, fused" and differ:
+            wrong.append(f"{name}: {differ} of {len(expected)} numbers differ")
+    if wrong or not found:
+        raise Failure("; ".join(wrong) or "expected numbers, found none")
 
 
 def first_start(run):
@@ -698,11 +731,12 @@ PLANS = {
         Part("machine", 20, "the GPU, its driver and libraries", machine),
         Part("first start", 30, "a step by the kernels that the kit carries", first_start),
         *(Part(f"beside the CPU, {products}", 20, "losses and steps-to-result of a short study, which the CPU computed where the kit was made",
-               lambda run, products=products: beside_the_cpu(run, products)) for products in ("fused", "split")),
-        Part("every operation", 130, "each operation against the CPU's, by split products and pairs too", lambda run: operations(run, "cuda", 60)),
-        Part("random networks", 90, "networks drawn at random and the built-in ones against the CPU's; many classes; images of floats",
+               lambda run, products=products: beside_the_cpu(run, products)) for products in ("fused", "split", "pairs")),
+        Part("bits", 20, "margins and gradients beside those that the stand-in for CUDA finds in the same PTX", bits),
+        Part("every operation", 120, "each operation against the CPU's, by split products and pairs too", lambda run: operations(run, "cuda", 60)),
+        Part("random networks", 70, "networks drawn at random and the built-in ones against the CPU's; many classes; images of floats",
              lambda run: operations(run, "cuda_networks", 60)),
-        Part("every operation by cuBLAS", 50, "each operation by cuBLAS against the CPU's", lambda run: operations(run, "cuda_products", 40)),
+        Part("every operation by cuBLAS", 40, "each operation by cuBLAS against the CPU's", lambda run: operations(run, "cuda_products", 40)),
         *(Part(tool, seconds, f"compute-sanitizer's {tool} on batches and gradients", lambda run, tool=tool: sanitizer(run, tool))
           for tool, seconds in (("memcheck", 60), ("racecheck", 75), ("initcheck", 35))),
     ],

@@ -221,7 +221,7 @@ fn cost_of_sparsity(fits: &[&Fitted], medians: &[&Fitted]) -> String {
 /// How the measured ratios of steps go with the batch size, where their interval says, and those of medians.
 fn trend(sparse: &Fitted, dense: &Fitted, medians: &[&Fitted]) -> String {
     let Some(trend) = sparse.trend(dense).filter(|trend| trend.low > 0.0 || trend.high < 0.0) else { return String::new() };
-    let goes = if trend.low > 0.0 { "rise" } else { "fall" };
+    let goes = if trend.low > 0.0 { "rises" } else { "falls" };
     let median = |fitted: &Fitted| medians.iter().find(|medians| medians.sparsity == fitted.sparsity);
     let of_medians = median(sparse).zip(median(dense)).and_then(|(sparse, dense)| sparse.trend(dense));
     let of_medians = of_medians.map_or(String::new(), |trend| {
@@ -229,7 +229,8 @@ fn trend(sparse: &Fitted, dense: &Fitted, medians: &[&Fitted]) -> String {
         format!(", by medians {}{decided}", words(trend))
     });
     format!(
-        "; whatever the law, the measured ratios {goes} as batches grow: as the batch size to the power of {}{of_medians}",
+        "; a line through the measured ratios, which rests on no law of the steps, {goes} as batches grow: as the batch size to the power of \
+         {}{of_medians}",
         words(trend)
     )
 }

@@ -1,8 +1,8 @@
 //! From which batch size on GPUs share a batch: where exchanging its gradients costs a small part of a step. Below that they share the trials, and
 //! exchange nothing. Both give each GPU as many images.
 //!
-//! The rule rests on the speed of one H200, as measured, and on what NVLink carries by its data sheet: no exchange was measured. It has these numbers
-//! whatever the GPU is, so that all ranks come to the same answer.
+//! The rule rests on the speed of one H200, as measured, for pairs as predicted, and on what NVLink carries by its data sheet: no exchange was
+//! measured. It has these numbers whatever the GPU is, so that all ranks come to the same answer.
 
 use super::gpu::Arithmetic;
 use crate::backend::Sharing;
@@ -57,6 +57,7 @@ mod tests {
         assert_eq!(first_shared(Reduction::Reproducible, Arithmetic::Single, false), Some(2_048));
         assert_eq!(first_shared(Reduction::Reproducible, Arithmetic::Split, false), Some(4_096));
         assert_eq!(first_shared(Reduction::Reproducible, Arithmetic::Tf32, false), Some(8_192));
+        assert_eq!(first_shared(Reduction::Reproducible, Arithmetic::Pairs, false), Some(8_192));
         assert_eq!(first_shared(Reduction::Nccl, Arithmetic::Split, false), Some(1_024));
         assert_eq!(first_shared(Reduction::Reproducible, Arithmetic::Split, true), None);
     }
