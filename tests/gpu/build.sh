@@ -2,8 +2,9 @@
 # build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER, small enough to travel: run.py and three archives that it unpacks.
 #
 # programs.tar.xz has dps-train, tests/cuda.rs, cuda_networks.rs and cuda_products.rs, configurations, kernels that NVRTC compiles here, and what the
-# CPU and the stand-in for CUDA compute here for the GPU to be compared with; data.tar.xz has MNIST, where it is there; nvrtc.tar.xz has NVRTC (make nvrtc). By default that
-# machine needs no MPI, no HDF5 and no Rust (features cuda,static-hdf5; the latter needs CMake 3.26 here, which comes from PyPI where it is missing).
+# CPU and the stand-in for CUDA compute here for the GPU to be compared with; data.tar.xz has MNIST, where it is there; nvrtc.tar.xz has NVRTC (make
+# nvrtc). By default that machine needs no MPI, no HDF5 and no Rust (features cuda,static-hdf5; the latter needs CMake 3.26 here, which comes from PyPI
+# where it is missing).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 features=${2:-cuda,static-hdf5}

@@ -524,7 +524,7 @@ def operations(run, program, limit):
 
 
 def numbers(text):
-    """What the test `numbers_that_a_gpu_is_to_find` of tests/cuda.rs printed: name -> numbers of 32 bits."""
+    """Name -> numbers of 32 bits, as the test `numbers_that_a_gpu_is_to_find` of tests/cuda.rs prints them."""
     found = re.findall(r"^(\w+, \w+): ((?:[0-9a-f]{8})+)$", text, re.M)
     return {name: struct.unpack(f">{len(digits) // 8}f", bytes.fromhex(digits)) for name, digits in found}
 
