@@ -3,8 +3,8 @@
 #
 # programs.tar.xz has dps-train, tests/cuda.rs, cuda_networks.rs and cuda_products.rs, configurations, kernels that NVRTC compiles here, and what the
 # CPU and the stand-in for CUDA compute here for the GPU to be compared with; data.tar.xz has MNIST, where it is there; nvrtc.tar.xz has NVRTC (make
-# nvrtc). By default that machine needs no MPI, no HDF5 and no Rust (features cuda,static-hdf5; the latter needs CMake 3.26 here, which comes from PyPI
-# where it is missing).
+# nvrtc). By default that machine needs no MPI, no HDF5 and no Rust (features cuda,static-hdf5; the latter needs CMake 3.26 here, which comes from
+# PyPI where it is missing).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 features=${2:-cuda,static-hdf5}
