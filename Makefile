@@ -72,7 +72,8 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 tests/run.py
-	# Predictions take one core, and leave the other one to the stand-in. By PTX it checks more than by source, and studies by source were among the tests.
+	# Predictions take one core, and leave the other one to the stand-in. By PTX it checks more than by source, and some of the tests above ran studies
+	# by source.
 	$(make_after) --no-print-directory -j2 gpu-cost test-double BY=ptx
 
 # BY=ptx runs them one way alone.
