@@ -64,12 +64,14 @@ convolutions: build ## measure whether execution.convolutions changes how many s
 	"$$python/bin/pip" install --quiet h5py scipy
 	"$$python/bin/python" tests/bench/convolutions.py $(PROGRAMS) results/convolutions
 
-test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
+test: setup nvrtc ## test everything; first that the programs build, measure and report without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
-	# Without optimisation: they start, and compute nothing.
+	# Without optimisation: they compute little.
 	cargo build --no-default-features --bins --config profile.dev.package.dps.opt-level=0
 	$(TARGET)/debug/dps-train configs/quickstart.toml --plan
-	$(TARGET)/debug/dps-report --help
+	$(TARGET)/debug/dps-train configs/examples/own-data-digits.toml --data tests/fixtures/data --batch-size 32 --trials 1 --set workload.max_steps=24 \
+		--fresh --quiet --output $(TARGET)/one-process.h5
+	$(TARGET)/debug/dps-report $(TARGET)/one-process.h5 --output $(TARGET)/one-process
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 tests/run.py
 	# Predictions take one core, and leave the other one to the stand-in. By PTX it checks more than by source, and some of the tests above ran studies

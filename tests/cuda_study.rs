@@ -44,7 +44,7 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
         let sharing = format!("execution.data_parallel={a_batch}");
         let shared = ["--device", "cuda", "--set", "execution.share_gpu=true", "--set", &sharing];
         let (found, sharing) = run(mpirun(ranks), &shared).unwrap();
-        assert_eq!(found, expected, "{ranks} ranks");
+        assert_eq!(found, expected, "{ranks} ranks, {a_batch} a batch");
         // Where every rank has a GPU, the permission to share one changes nothing.
         // All ranks add up the scores of connections, whoever shares a batch.
         assert!(sharing.starts_with(&device) && sharing.contains("summed over") && sharing.contains("reproducible"), "{sharing}");

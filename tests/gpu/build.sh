@@ -42,13 +42,13 @@ LD_LIBRARY_PATH=$made/nvrtc XDG_CACHE_HOME=$made/cache "$made/programs/cuda_netw
 while read -r file; do cp "$made/cache/dps/$file" "$made/programs/kernels"; done < "$made/kept"
 [ -s "$made/kept" ] || { echo "expected the names of compiled kernels, found none; see kernels_are_compiled_ahead in tests/cuda_networks.rs" >&2; exit 1; }
 
-# Margins and gradients that the stand-in for CUDA finds in NVRTC's PTX, for a GPU's to be compared with.
+# Margins and a gradient that the stand-in for CUDA finds in NVRTC's PTX, for a GPU's to be compared with.
 tests/cuda-double/build.sh "$target/cuda-double"
 LD_LIBRARY_PATH=$target/cuda-double XDG_CACHE_HOME=/dev/null CUDA_EMU_CACHE=$target/cuda-double CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$nvrtc DPS_NEED_CUDA=1 \
-    "$made/programs/cuda" --exact numbers_that_a_gpu_is_to_find --ignored --nocapture | grep -E '^(margins|gradient), ' > "$made/programs/predicted.txt"
+    "$made/programs/cuda" --exact numbers_that_a_gpu_is_to_find --ignored --nocapture | grep -E '^(margins,|gradient, fused)' > "$made/programs/predicted.txt"
 
-packed() { # NAME FOLDER…: the archive NAME, of folders beside each other.
-    tar -C "$2" --sort=name --owner=0 --group=0 --numeric-owner -cf - "${@:3}" | xz -T0 -6 > "$made/$1.new"
+packed() { # NAME FILTER FOLDER…: the archive NAME, of folders beside each other. FILTER is --x86 for machine code.
+    tar -C "$3" --sort=name --owner=0 --group=0 --numeric-owner -cf - "${@:4}" | xz ${2:+"$2"} --lzma2=preset=9e,dict=128MiB > "$made/$1.new"
     mv "$made/$1.new" "$made/$1"
 }
 data=${DPS_DATA:-data}
@@ -60,7 +60,7 @@ else
         mkdir -p "$made/data/mnist"
         # Contents of a data file say whether it is compressed, not its name. xz compresses it better.
         for file in "$data"/mnist/*; do gzip --decompress --stdout --force "$file" > "$made/data/mnist/$(basename "$file" .gz)"; done
-        packed data.tar.xz "$made" data
+        packed data.tar.xz "" "$made" data
     fi
     cp "$made/data.tar.xz" "$folder"
     ln -sfn "$made/data" "$made/programs/data"
@@ -68,8 +68,8 @@ else
     "$made/programs/run.py" --expect "$made/programs/expected.json"
     rm "$made/programs/"{run.py,data}
 fi
-[ "$made/nvrtc.tar.xz" -nt "$made/nvrtc/libnvrtc.so.12" ] || packed nvrtc.tar.xz "$made" nvrtc
-packed programs.tar.xz "$made/programs" .
+[ "$made/nvrtc.tar.xz" -nt "$made/nvrtc/libnvrtc.so.12" ] || packed nvrtc.tar.xz --x86 "$made" nvrtc
+packed programs.tar.xz --x86 "$made/programs" .
 cp "$made"/{nvrtc,programs}.tar.xz "$folder"
 install -m 755 tests/gpu/run.py "$folder"
 

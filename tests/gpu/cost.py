@@ -549,8 +549,8 @@ def on_several(program, rule, batch, size):
 
 
 def steps_to_result(page):
-    """Sparsity -> the steps-to-result at each of BATCH_SIZES, by the page's first table of them. At batch sizes beyond the largest one measured the
-    steps are taken to be those at that one."""
+    """Sparsity -> the steps-to-result at each of BATCH_SIZES, by the page's first table of them. Where a cell is not measured, its steps are taken to
+    be those of the next smaller batch size that is."""
     lines = iter(page.split("### Steps-to-result", 1)[1].strip().splitlines())
     heads = [float(cell) for cell in re.findall(r"sparsity ([\d.]+)", next(lines))]
     next(lines)
@@ -559,9 +559,8 @@ def steps_to_result(page):
         cells = [cell.strip().replace(",", "") for cell in line.strip("| ").split("|")]
         if cells[0] != str(batch):
             break
-        for sparsity, cell in zip(heads, cells[1:], strict=True):
-            if cell.isdigit():
-                found[sparsity].append(int(cell))
+        for steps, cell in zip(found.values(), cells[1:], strict=True):
+            steps.append(int(cell) if cell.isdigit() else steps[-1])
     return {sparsity: steps + steps[-1:] * (len(BATCH_SIZES) - len(steps)) for sparsity, steps in found.items()}
 
 
@@ -673,7 +672,7 @@ def main():
     arguments = parser.parse_args()
     programs = {tuple(file.stem.rsplit("-", 1)): Program(arguments.folder, arguments.nvdisasm, file.stem) for file in sorted(arguments.folder.glob("*.cubin"))}
     if set(programs) != set(CEILINGS):
-        sys.exit(f"expected the kernels of {sorted(CEILINGS)} in {arguments.folder}, found {sorted(programs)}; run: cargo test --test kernels_compile")
+        sys.exit(f"expected the kernels of {sorted(CEILINGS)} in {arguments.folder}, found {sorted(programs)}; run: cargo test --test gpu kernels_compile")
     root = pathlib.Path(__file__).parents[2]
     text, failed = tables(programs, sharing_rule(root / "src/backend/cuda/sharing.rs"), steps_to_result((root / MEASURED).read_text()))
     print(text, end="")
