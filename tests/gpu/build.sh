@@ -45,7 +45,7 @@ while read -r file; do cp "$made/cache/dps/$file" "$made/programs/kernels"; done
 # Margins and a gradient that the stand-in for CUDA finds in NVRTC's PTX, for a GPU's to be compared with.
 tests/cuda-double/build.sh "$target/cuda-double"
 LD_LIBRARY_PATH=$target/cuda-double XDG_CACHE_HOME=/dev/null CUDA_EMU_CACHE=$target/cuda-double CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$nvrtc DPS_NEED_CUDA=1 \
-    "$made/programs/cuda" --exact numbers_that_a_gpu_is_to_find --ignored --nocapture | grep -E '^(margins,|gradient, fused)' > "$made/programs/predicted.txt"
+    "$made/programs/cuda" --exact numbers_that_a_gpu_is_to_find --ignored --nocapture | grep -E '^(margins|gradient), ' > "$made/programs/predicted.txt"
 
 packed() { # NAME FILTER FOLDER…: the archive NAME, of folders beside each other. FILTER is --x86 for machine code.
     tar -C "$3" --sort=name --owner=0 --group=0 --numeric-owner -cf - "${@:4}" | xz ${2:+"$2"} --lzma2=preset=9e,dict=128MiB > "$made/$1.new"
