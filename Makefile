@@ -271,7 +271,7 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets -- -D warnings
 	# With --all-targets cargo passes over those that `cargo test` does not run, even where they are named.
 	cargo clippy --test fuzz --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
-	cargo clippy --no-default-features -- -D warnings
+	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_text.py
 	tests/checks/licences.py

@@ -40,13 +40,13 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
         Err(why) => return println!("skipped: {why}"),
     };
     // Ranks that share each batch, and ranks that share the trials.
-    for (ranks, a_batch) in [(2, 2), (3, 1)] {
+    for (ranks, a_batch) in [(2, 2), (3, 3), (3, 1)] {
         let sharing = format!("execution.data_parallel={a_batch}");
         let shared = ["--device", "cuda", "--set", "execution.share_gpu=true", "--set", &sharing];
         let (found, sharing) = run(mpirun(ranks), &shared).unwrap();
         assert_eq!(found, expected, "{ranks} ranks, {a_batch} a batch");
-        // Where every rank has a GPU, the permission to share one changes nothing.
-        // All ranks add up the scores of connections, whoever shares a batch.
+        // Where every rank has a GPU, the permission to share one changes nothing. All ranks add up the scores of connections, however the ranks
+        // share the training.
         assert!(sharing.starts_with(&device) && sharing.contains("summed over") && sharing.contains("reproducible"), "{sharing}");
     }
     match run(mpirun(2), &["--device", "cuda", "--set", "execution.reduction=nccl", "--set", "execution.data_parallel=2"]) {

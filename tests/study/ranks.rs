@@ -72,6 +72,7 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
         assert_eq!(masks(3, "2"), expected, "{criterion}, 3 ranks of 2 threads");
         if shuffle == "false" {
             assert_eq!(masks(0, "3"), expected, "{criterion}, 3 threads");
+            assert_eq!(masks(2, "1"), expected, "{criterion}, 2 ranks");
         }
         hashes.extend(expected[0].trials.iter().map(|trial| trial.mask_hash));
     }

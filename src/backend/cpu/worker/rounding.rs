@@ -15,7 +15,7 @@ use crate::optimizer::{OptimizerName, Rule, Schedule};
 use crate::pruning::Mask;
 use crate::settings::Convolutions;
 
-const IMAGES: usize = 2;
+const IMAGES: usize = 4;
 
 /// Images of a bar on noise, whose class is the bar's place.
 fn dataset(shape: ImageShape) -> Dataset {
