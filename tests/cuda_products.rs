@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use dps::Error;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::cuda::Cuda;
+use dps::backend::cuda::{Cuda, CudaBackend};
 use dps::backend::{Backend, Device, EvaluationSet, choose};
 use dps::comm::Single;
-use dps::network::{NetworkName, initial_weights};
+use dps::network::{LayerSpec, Network, NetworkName, Padding, initial_weights};
 use dps::optimizer::{Decay, OptimizerName, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
@@ -97,6 +97,34 @@ fn squared_norms_of_single_examples_agree() {
     let (weights, mask) = (initial_weights(&network, 4), Mask::Dense(network.parameters()));
     let [found, expected] = [gpu.squared_norms(&weights, &mask, 9), cpu.squared_norms(&weights, &mask, 9)].map(|norms| norms.unwrap());
     assert!((found / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");
+}
+
+/// The scorer's gradient has the bits of the fused kernels in 32 bits, whatever training multiplies by; training's own has others.
+#[test]
+fn scores_of_connections_are_in_32_bits_whatever_training_multiplies_by() {
+    let layers = [
+        LayerSpec::convolution(8, 3, 1, Padding::Same),
+        LayerSpec::Relu,
+        LayerSpec::convolution(16, 3, 1, Padding::Same),
+        LayerSpec::Relu,
+        LayerSpec::MaxPool { size: 2, stride: 2 },
+        LayerSpec::Flatten,
+        LayerSpec::dense(10),
+    ];
+    let (network, dataset) = problem_of(Network::listed(&layers, [8, 8, 3], 10).unwrap(), 30);
+    let weights = initial_weights(&network, 6);
+    let bits = |backend: dps::Result<CudaBackend>| {
+        let (gradient, loss) = backend.unwrap().gradient(&weights, 20).unwrap();
+        gradient.into_iter().chain([loss]).map(f32::to_bits).collect::<Vec<_>>()
+    };
+    let Some(cuda) = gpu() else { return };
+    let expected = bits(cuda.backend(&network, &dataset, &Single));
+    for (products, tf32) in [(Products::Split, false), (Products::Pairs, false), (Products::Cublas, false), (Products::Fused, true)] {
+        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { return };
+        let what = format!("products {products}, tf32 {tf32}");
+        assert!(bits(cuda.backend(&network, &dataset, &Single)) != expected, "{what}: training's gradient");
+        assert!(bits(cuda.scorer(&network, &dataset, &Single)) == expected, "{what}: the scorer's gradient");
+    }
 }
 
 #[test]

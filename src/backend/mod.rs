@@ -39,6 +39,12 @@ pub trait Device {
     /// A back end for the ranks of `group`, all of which must call it.
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>>;
 
+    /// A back end that scores connections, for the ranks of `group`, all of which must call it: its products are in 32 bits, also where
+    /// `execution` asks for coarser ones in training, so that coarser products change no mask.
+    fn scorer<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>> {
+        self.backend(network, dataset, group)
+    }
+
     /// The batch sizes from which on ranks share a batch of `network`.
     fn sharing(&self, network: &Network) -> Sharing;
 }

@@ -66,11 +66,10 @@ pub fn replay(
     let number = recorded.index;
     let seeds = training.map_or(Seeds::of_trial(number, study.data.order), |training| training.seeds);
     let evaluate_every = training.map_or(study.workload.evaluate_every, |training| training.evaluate_every);
-    let mut backend = device.backend(&network, dataset, &Single)?;
     let workers = Workers { world: &Single, threads, interrupt: || false };
     let mut masks = Masks::new(&network, &study.pruning, workers, Default::default(), Vec::new());
     if key.sparsity > 0.0 {
-        masks.score(&mut backend, &[seeds.weights], key.sparsity, dataset.training.len())?;
+        masks.score(&mut device.scorer(&network, dataset, &Single)?, &[seeds.weights], key.sparsity, dataset.training.len())?;
     }
     // A confirmation may have more steps than a trial.
     let most = if training.is_some() { u32::MAX } else { study.workload.max_steps };
@@ -98,6 +97,7 @@ pub fn replay(
         probe: None,
     };
     let groups = Groups::new(&Single, 1);
+    let mut backend = device.backend(&network, dataset, &Single)?;
     let measured = measure(&work, &mut backend, &groups, &masks, CellState::default(), &mut Alone { tell })?;
     let trial = measured.into_iter().flat_map(|cell| cell.trials).next().ok_or(Error::Interrupted)?;
     let differences = differences(key, recorded, &trial);

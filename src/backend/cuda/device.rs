@@ -9,7 +9,7 @@ use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use super::cache::Cache;
 use super::check::refuse;
 use super::dataset::DeviceDataset;
-use super::gpu::Gpu;
+use super::gpu::{Arithmetic, Gpu};
 use super::gpus::list;
 use super::launch::Kernels;
 use super::libraries::{Library, find};
@@ -30,8 +30,8 @@ pub struct Cuda {
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
     products: Products,
-    /// Kernels of each network, compiled when a back end is made: a plan needs none.
-    kernels: RefCell<Vec<(Arc<Network>, Rc<Kernels>)>>,
+    /// Kernels of each network by each arithmetic, compiled when a back end is made: a plan needs none.
+    kernels: RefCell<Vec<(Arc<Network>, Arithmetic, Rc<Kernels>)>>,
     /// The cache of compiled kernels, or why it is not used; none where the environment names no folder for it.
     cache: Option<std::result::Result<Cache, String>>,
     /// Threads of the host for what a GPU does not compute.
@@ -96,9 +96,12 @@ impl Cuda {
         Cuda { scratch: bytes, ..self }
     }
 
-    /// cuBLAS, where `execution.products = "cublas"` and the kernels are loaded; else none.
-    pub(super) fn blas(&self) -> Option<&Blas> {
-        self.blas.get()
+    /// cuBLAS, started where that has not been done, where `execution.products = "cublas"`; else none.
+    pub(super) fn blas(&self) -> Result<Option<&Blas>> {
+        if self.products == Products::Cublas && self.blas.get().is_none() {
+            let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
+        }
+        Ok(self.blas.get())
     }
 
     /// The GPU's name, as messages and results have it.
@@ -120,21 +123,15 @@ impl Cuda {
         of(clock) * 1000.0 * of(processors) * units * 2.0
     }
 
-    /// A network's kernels, compiled where that has not been done; cuBLAS is started, where it multiplies.
-    pub(super) fn load(&self, network: &Arc<Network>) -> Result<Rc<Kernels>> {
+    /// A network's kernels that multiply by `arithmetic`, compiled where that has not been done.
+    pub(super) fn load(&self, network: &Arc<Network>, arithmetic: Arithmetic) -> Result<Rc<Kernels>> {
         let mut all = self.kernels.borrow_mut();
-        let known = all.iter().find(|(of, _)| of == network).map(|(_, kernels)| kernels.clone());
-        let kernels = match known {
-            Some(kernels) => kernels,
-            None => {
-                let kernels = Rc::new(program::load(&self.gpu, network, self.cache.as_ref().and_then(|cache| cache.as_ref().ok()))?);
-                all.push((network.clone(), kernels.clone()));
-                kernels
-            }
-        };
-        if self.products == Products::Cublas && self.blas.get().is_none() {
-            let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
+        if let Some((.., kernels)) = all.iter().find(|(of, by, _)| of == network && *by == arithmetic) {
+            return Ok(kernels.clone());
         }
+        let cache = self.cache.as_ref().and_then(|cache| cache.as_ref().ok());
+        let kernels = Rc::new(program::load(&self.gpu, network, arithmetic, cache)?);
+        all.push((network.clone(), arithmetic, kernels.clone()));
         Ok(kernels)
     }
 

@@ -12,6 +12,7 @@ use super::lanes::CudaLanes;
 use super::model::Model;
 use super::partition::MOST_LEAVES;
 use super::pointer::at;
+use super::products::Blas;
 use super::sharing::sharing;
 use super::step::Stepper;
 use super::workspace::slot_bytes;
@@ -42,15 +43,33 @@ impl Device for Cuda {
     type Backend<'a> = CudaBackend<'a>;
 
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CudaBackend<'a>> {
-        let model = Model::new(self, network.clone(), dataset, group)?;
-        let stepper = Stepper::new(&self.gpu)?;
-        Ok(CudaBackend { model, dataset, leaf_gradients: LeafGradients::default(), stepper, interrupt: None })
+        self.multiplying(self.gpu.arithmetic, self.blas()?, network, dataset, group)
+    }
+
+    fn scorer<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CudaBackend<'a>> {
+        self.multiplying(Arithmetic::Single, None, network, dataset, group)
     }
 
     fn sharing(&self, network: &Network) -> Sharing {
         // The field `arithmetic` is that of the fused kernels, and leaves out cuBLAS's TF32.
         let arithmetic = if self.gpu.tf32 { Arithmetic::Tf32 } else { self.gpu.arithmetic };
         sharing(network, self.reduction, arithmetic, self.shared)
+    }
+}
+
+impl Cuda {
+    /// A back end whose products are cuBLAS's, where it is given, or the fused kernels' by `arithmetic`.
+    fn multiplying<'a>(
+        &'a self,
+        arithmetic: Arithmetic,
+        blas: Option<&'a Blas>,
+        network: &Arc<Network>,
+        dataset: &'a Dataset,
+        group: &'a dyn Communicator,
+    ) -> Result<CudaBackend<'a>> {
+        let model = Model::new(self, (arithmetic, blas), network.clone(), dataset, group)?;
+        let stepper = Stepper::new(&self.gpu)?;
+        Ok(CudaBackend { model, dataset, leaf_gradients: LeafGradients::default(), stepper, interrupt: None })
     }
 }
 
@@ -73,7 +92,7 @@ impl CudaBackend<'_> {
         // SAFETY: `ensure` has made room for the batch; a shuffled example is one of the set, and the clock and a seed are there for the one lane.
         unsafe { model.dataset.gather(&model.kernels, &model.dataset.training, selection, space, [1, batch]) }?;
         let pixels = gpu.download(&space.maps[0], 0, batch * map.len())?;
-        Ok((pixels.iter().map(|pixel| pixel.number(gpu.arithmetic)).collect(), gpu.download(&space.labels, 0, batch)?))
+        Ok((pixels.iter().map(|pixel| pixel.number(model.arithmetic)).collect(), gpu.download(&space.labels, 0, batch)?))
     }
 }
 
@@ -88,9 +107,9 @@ impl Backend for CudaBackend<'_> {
             (_, false, Reduction::Reproducible) => ", gradients summed over NCCL, reproducible",
             (_, false, Reduction::Nccl) => ", gradients summed by NCCL",
         };
-        let products = match cuda.blas() {
+        let products = match self.model.blas {
             Some(blas) => format!(", {}", blas.description),
-            None => match cuda.gpu.arithmetic {
+            None => match self.model.arithmetic {
                 Arithmetic::Single => String::new(),
                 Arithmetic::Tf32 => ", products in TF32".into(),
                 Arithmetic::Split => ", products in split TF32".into(),

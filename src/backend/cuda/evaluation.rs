@@ -66,7 +66,7 @@ fn margins_of_blocks(
     let places: Vec<i32> = which.iter().map(|&lane| lane as i32).collect();
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
     let margins = gpu.uninitialised::<f32>(which.len() * count * EVALUATION_BLOCK)?;
-    let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
+    let ordered = model.blas.map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
     let room = if model.in_pairs() { Some(gpu.uninitialised(lanes.evaluated().len())?) } else { None };
     // All lanes' weights are stored, also where few lanes are evaluated: each of these multiplies its own by thousands of images.
     // SAFETY: there is room for as many weights.

@@ -95,7 +95,7 @@ pub(super) struct Gpu {
     pub capability: (i32, i32),
     /// Whether products are TF32's.
     pub tf32: bool,
-    /// How the fused kernels multiply.
+    /// How the fused kernels multiply in training and evaluations.
     pub arithmetic: Arithmetic,
     /// How long a wait for the GPU may last; 0: for ever.
     pub deadline: Duration,

@@ -14,6 +14,7 @@ use super::launch::Kernels;
 use super::layer::{lowered, propagate};
 use super::micro_batch::MicroBatch;
 use super::pointer::{ConstPointer, at, at_mut};
+use super::products::Blas;
 use crate::Result;
 use crate::backend::cpu::check_network;
 use crate::backend::task::Task;
@@ -24,6 +25,10 @@ use crate::network::{Layer, Network};
 /// Sends lanes' images through a network: the GPU, its kernels, the network and the data set.
 pub(super) struct Model<'a> {
     pub cuda: &'a Cuda,
+    /// How the kernels multiply.
+    pub arithmetic: Arithmetic,
+    /// cuBLAS, where products are its own.
+    pub blas: Option<&'a Blas>,
     pub kernels: Rc<Kernels>,
     /// The study's network, and how many examples it trains on.
     pub task: Task,
@@ -38,7 +43,13 @@ impl<'a> Model<'a> {
     /// # Panics
     /// The shapes of the network do not fit together, the images are none that the network reads, or a label is none of its classes: the kernels
     /// would read what is not there.
-    pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
+    pub fn new(
+        cuda: &'a Cuda,
+        (arithmetic, blas): (Arithmetic, Option<&'a Blas>),
+        network: Arc<Network>,
+        dataset: &Dataset,
+        group: &'a dyn Communicator,
+    ) -> Result<Model<'a>> {
         check_network(&network);
         let is_of_classes = |layer: &Layer| matches!(layer, Layer::Dense(dense) if dense.outputs == network.classes);
         assert!(network.layers.last().is_some_and(is_of_classes), "a logit for each class");
@@ -56,9 +67,9 @@ impl<'a> Model<'a> {
         }
         let task = Task::new("cuda", network, dataset.training.len());
         let network = Arc::new(lowered(&task.network));
-        let kernels = cuda.load(&network)?;
+        let kernels = cuda.load(&network, arithmetic)?;
         let dataset = cuda.dataset(dataset)?;
-        Ok(Model { task, cuda, kernels, network, dataset, group })
+        Ok(Model { task, cuda, arithmetic, blas, kernels, network, dataset, group })
     }
 
     /// Refuses lanes that were made for another network, or on another GPU.
@@ -83,7 +94,7 @@ impl<'a> Model<'a> {
 
     /// Whether numbers of maps, and the weights that convolutions read, are words of another form than floats.
     pub fn in_pairs(&self) -> bool {
-        self.gpu().arithmetic == Arithmetic::Pairs
+        self.arithmetic == Arithmetic::Pairs
     }
 
     /// The weights as convolutions read them: written into `room`, or, where there is none, the weights themselves.
@@ -107,7 +118,7 @@ impl<'a> Model<'a> {
         // classes (`Model::new`).
         unsafe {
             self.dataset.gather(&self.kernels, set, selection, batch.space, [batch.lanes, batch.images])?;
-            propagate(batch, self.cuda.blas())
+            propagate(batch, self.blas)
         }
     }
 }

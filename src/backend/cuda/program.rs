@@ -50,9 +50,9 @@ pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
     format!("{constants}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", assertions())
 }
 
-/// The kernels for a GPU and a network: from the cache, or compiled.
-pub(super) fn load(gpu: &Gpu, network: &Network, cache: Option<&Cache>) -> Result<Kernels> {
-    let wanted = Wanted::of(network, gpu.arithmetic, gpu.capability)?;
+/// The kernels for a GPU and a network, which multiply by `arithmetic`: from the cache, or compiled.
+pub(super) fn load(gpu: &Gpu, network: &Network, arithmetic: Arithmetic, cache: Option<&Cache>) -> Result<Kernels> {
+    let wanted = Wanted::of(network, arithmetic, gpu.capability)?;
     let kept = cache.and_then(|cache| cache.read(&wanted.file));
     if let Some(kernels) = kept.and_then(|code| find(gpu, wanted.target.image(code), &wanted.source).ok()) {
         return Ok(kernels);

@@ -169,7 +169,7 @@ impl Stepper {
             return Ok(());
         }
         lanes.graph = None;
-        if batch.model.cuda.blas().is_some() {
+        if batch.model.blas.is_some() {
             // cuBLAS chooses, and loads, a kernel when it first meets a size, which must not happen in a capture. Gradients alone change nothing.
             self.gradients(batch, lanes)?;
         }
