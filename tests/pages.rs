@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use dps::analysis::{self, Style};
 use dps::exit::CODES;
 use dps::readable::wrapped;
+use dps::results;
 use dps::settings::{IGNORED_KEYS, markdown_of_keys};
-use dps::{analysis, results};
 
 /// Whether parts that differ are written, not refused.
 fn writes() -> bool {
@@ -64,10 +65,10 @@ fn the_page_of_results_has_every_column_and_attribute() {
 }
 
 /// Compares a page of docs/experiments with the report of the files in `data` whose names begin with one of `prefixes`, in their order, and its
-/// figures with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages of their own
-/// have. Figures are named by what the report calls them, and by what the page does.
+/// figures, of a style, with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages
+/// of their own have. Figures are named by what the report calls them, and by what the page does.
 /// Gives the sentences that answer the first study.
-fn compare_report(page: &str, prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) -> String {
+fn compare_report((page, style): (&str, Style), prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
     let mut all: Vec<String> =
         fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -78,7 +79,8 @@ fn compare_report(page: &str, prefixes: &[&str], beside: usize, figures: &[(&str
     assert!(!names.is_empty(), "{prefixes:?}");
     let files = names.into_iter().map(|name| (name.clone(), results::read(&folder.join("data").join(name)).unwrap())).collect();
     let made = tempfile::tempdir().unwrap();
-    let report = analysis::report(files, made.path(), &analysis::Options::default()).unwrap();
+    let options = analysis::Options { style, ..analysis::Options::default() };
+    let report = analysis::report(files, made.path(), &options).unwrap();
     let parts: Vec<&str> = report.summary.split("\n## ").skip(beside).collect();
     let heading = if beside == 0 { "" } else { "## " };
     compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{heading}{}\n", parts.join("\n## ")));
@@ -124,8 +126,8 @@ fn compare_figure(page: &str, made: &Path) {
 fn the_page_of_the_paper_says_what_the_data_say() {
     let figures = ["answer", "steps-to-result", "normalised", "rates"]
         .map(|name| (format!("mnist-simple-cnn-momentum-{name}.svg"), format!("paper-{name}.svg")));
-    let answer =
-        compare_report("paper.md", &["mnist-simple-cnn-"], 0, &figures.each_ref().map(|(name, here)| (name.as_str(), here.as_str())));
+    let figures = figures.each_ref().map(|(name, here)| (name.as_str(), here.as_str()));
+    let answer = compare_report(("paper.md", Style::Paper), &["mnist-simple-cnn-"], 0, &figures);
     let found: String = answer.lines().filter(|line| !line.starts_with("- The weakest point")).map(|line| format!("{line}\n")).collect();
     compare("README.md", "answer", &format!("\n{found}\n"));
 }
@@ -138,13 +140,13 @@ fn the_page_of_two_optimizers_says_what_the_data_say() {
         ("mnist-simple-cnn-momentum-metaparameters.svg", "optimizers-momentum-metaparameters.svg"),
         ("mnist-simple-cnn-sgd-metaparameters.svg", "optimizers-sgd-metaparameters.svg"),
     ];
-    compare_report("optimizers.md", &["optimizers-"], 0, &figures);
+    compare_report(("optimizers.md", Style::Screen), &["optimizers-"], 0, &figures);
 }
 
 /// The controls of the paper's study: masks shuffled within their layers, and weights drawn anew.
 #[test]
 fn the_page_of_the_controls_says_what_the_data_say() {
-    compare_report("controls.md", &["mnist-simple-cnn-momentum", "controls-"], 1, &[("optimizers.svg", "controls.svg")]);
+    compare_report(("controls.md", Style::Screen), &["mnist-simple-cnn-momentum", "controls-"], 1, &[("optimizers.svg", "controls.svg")]);
 }
 
 /// Whether a text is what a page shows, where "…" stands for any text.

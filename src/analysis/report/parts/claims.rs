@@ -34,5 +34,10 @@ pub fn verdicts(findings: &[Finding]) -> Table {
 /// The rules by which these findings were decided.
 pub fn rules<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<String> {
     let is_used = |claim: &Claim| findings.clone().any(|finding| finding.claim == *claim);
-    Claim::ALL.iter().copied().filter(is_used).map(|claim| format!("__{}__: {}.", claim.words(), claim.rule())).collect()
+    Claim::ALL
+        .iter()
+        .copied()
+        .filter(is_used)
+        .map(|claim| format!("__{}__: {}. A sceptic: {}.", claim.words(), claim.rule(), claim.objection()))
+        .collect()
 }
