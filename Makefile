@@ -111,7 +111,7 @@ test-gpu: setup nvrtc ## compare this machine's GPU with its CPU and time it, in
 		python3 "$$folder/run.py" --plan "$$plan" --out "$$folder/measured-$$plan" || { code=$$?; [ $$code = 77 ] || exit $$code; break; }
 	done
 
-test-kit: setup nvrtc ## build the kit for a machine with a GPU, and rehearse both of its plans in an empty root, through the stand-in for CUDA
+test-kit: setup nvrtc ## build the kit for a machine with a GPU, and rehearse all of its plans in an empty root, through the stand-in for CUDA
 	@kit="$(abspath $(TARGET))/kit"
 	tests/gpu/build.sh "$$kit/folder"
 	tests/cuda-double/build.sh "$(abspath $(TARGET))/cuda-double"

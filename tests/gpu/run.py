@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """First contact with a GPU: is every operation right, and how fast is training?
 
-From the folder that build.sh made, on a machine with a GPU: `python3 run.py --plan first`, then `python3 run.py --plan second`. Nothing but Python is
-needed there; other tools are used where they are found. The first plan asks whether numbers are right, the second how fast they come. `--list` prints
-the parts of both and their seconds, which add up to the plan's; a part may also use what those before it left over.
+From the folder that build.sh made, on a machine with a GPU: `python3 run.py --plan first`, then `--plan second` and `--plan third`. Nothing but Python
+is needed there; other tools are used where they are found. The first plan asks whether numbers are right, the second how fast they come, and the third
+measures cells of the paper's study at large batch sizes; what it could not finish goes on by the same command. `--list` prints the parts of all plans
+and their seconds, which add up to the plan's; a part may also use what those before it left over.
 
 No part ends the others. A part passed, failed, was skipped because something is missing, or was not reached: only what is wrong fails, and want of
 time never does. After every part the folder of `--out` has what is known so far: measured.json, the same as a table in measured.md, and what the
@@ -82,6 +83,9 @@ LANES = 100
 SCORED = 54_000
 # A cell whose steps-to-result the CPU measured: docs/experiments/data/mnist-simple-cnn-momentum.h5, which dps-report prints.
 CELL = {"batch": 64, "steps": 432, "trial": 42}
+
+# Cells of the paper's study that no file of docs/experiments/data has, as batch size, sparsity and seconds.
+LARGE_CELLS = [(4096, 0.9, 200), (16384, 0, 200), (8192, 0.9, 100), (16384, 0.9, 50)]
 
 # A short study whose losses and steps-to-result the CPU has computed where the kit was made, into expected.json; the options of it.
 EXPECTED = {
@@ -400,7 +404,9 @@ def study(run, name, configuration, options):
         options = ["--set", f'workload.dataset.path="{file}"', *options]
     elif not (run.kit / "data" / "mnist").is_dir():
         raise Missing("the kit was made without MNIST")
-    command = [run.kit / "dps-train", run.kit / "configs" / f"{configuration}.toml", "--data", run.kit / "data", "--output", run.folder / f"{name}.h5"]
+    command = [run.kit / "dps-train", run.kit / "configs" / f"{configuration}.toml", "--data", run.kit / "data"]
+    if "--output" not in options:
+        options = ["--output", run.folder / f"{name}.h5", *options]
     device = [] if "--device" in options else ["--device", "cuda", "--set", "execution.deadline_seconds=30"]
     return [*command, *device, *options]
 
@@ -694,6 +700,22 @@ def cell(run):
         raise Failure(f"expected about {CELL['steps']} steps, found {steps}")
 
 
+def large_cell(run, batch, sparsity):
+    """A cell of the paper's study with its confirmation, in a result file that dps-train merge takes. Its journal lies beside it, so that the same
+    command goes on where time was up."""
+    name = f"part-{batch}-{sparsity}"
+    yield "result file", f"{name}.h5"
+    settings = {"execution.race": 1.25, "execution.checkpoint_seconds": 15}
+    if run.rehearsal:
+        batch = REHEARSED["batch"]
+        settings.update({"workload.max_steps": 2, "workload.evaluate_every": 1, "pruning.examples": REHEARSED["scored"], "confirm": "", **FEW_IMAGES})
+    options = ["--output", run.out / f"{name}.h5", "--batch-size", str(batch), "--sparsity", str(sparsity)]
+    seconds, text = train(run, name, SIMPLE_CNN, [*options, "--trials", "2" if run.rehearsal else "30", *changed(settings)])
+    yield "seconds of this call", seconds
+    found = re.search(r"^\[1/1\] .*: ([\d,]+) steps \(trial (\d+)", text, re.M)
+    yield "steps-to-result", f"{found[1]} (trial {found[2]})" if found else "see the file"
+
+
 def pytorch(run, name, program):
     done = ended(run, name, [sys.executable, "-c", TORCH + program])
     if done.code == NO_GPU:
@@ -762,6 +784,11 @@ PLANS = {
         Part("start", 14, "a study of one step, with and without compiled kernels", start),
         *(Part(f"counters at batch size {batch}", 13, "hardware counters of a step (Nsight Compute)",
                lambda run, batch=batch, trials=trials: counters(run, batch, trials)) for batch, trials in ((1024, 20), (2, 100))),
+    ],
+    "third": [
+        Part("machine", 20, "the GPU, its driver and libraries", machine),
+        *(Part(f"MNIST, batch size {batch}, sparsity {sparsity}", seconds, "30 trials and their confirmation, a part for dps-train merge",
+               lambda run, batch=batch, sparsity=sparsity: large_cell(run, batch, sparsity)) for batch, sparsity, seconds in LARGE_CELLS),
     ],
 }
 
