@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records no-old simulate soak scale coverage build dist wheel test-dist test-container test-neon test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records no-old simulate soak scale coverage build dist wheel test-dist test-container test-neon test-prefix test-install bench paper release-data check check-targets size licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -141,12 +141,13 @@ test-data: build ## test on real data what the others test on made-up ones
 test-mpi: setup ## build with Open MPI 5 and MPICH 5 (from PyPI) too, and start each program by each mpirun; needs Python's venv
 	@tests/mpi/run.sh $(TARGET)
 
+# ALONE=FOLDER has the programs of the tasks that are single processes, such as an archive's.
 test-slurm: build ## run the batch scripts on a real Slurm on this machine; needs root
 	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null; then
 		apt-get update -q
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge
 	fi
-	tests/slurm/run.sh $(PROGRAMS)
+	tests/slurm/run.sh $(PROGRAMS) $(ALONE)
 
 test-nodes: build ## run studies on two nodes made of namespaces on this machine, by ssh and by Slurm, and lose one; needs root
 	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null || ! command -v ip > /dev/null || [ ! -x /usr/sbin/sshd ]; then
@@ -219,6 +220,10 @@ test-prefix: ## build HDF5, Open MPI and the programs in a home folder, as a use
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels reading training evaluation sparse ranks cell costs
+# WAYS="archive container" tries the ways that have one of these words in their names. WRITE=1 puts the table into docs/install.md.
+test-install: ## try every way of docs/install.md by its test, and write a table of what came out into target/install; needs root and an hour or two
+	@tests/dist/install.sh $(TARGET)/install $(WAYS)
+
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: half an hour
 	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
 	for part in "$${parts[@]}"; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """First contact with a GPU: is every operation right, and how fast is training?
 
-From the folder that build.sh made, on a machine with a GPU: `python3 run.py --plan first`, then `--plan second` and `--plan third`. Nothing but Python
-is needed there; other tools are used where they are found. The first plan asks whether numbers are right, the second how fast they come, and the third
-measures cells of the paper's study at large batch sizes; what it could not finish goes on by the same command. `--list` prints the parts of all plans
-and their seconds, which add up to the plan's; a part may also use what those before it left over.
+From the folder that build.sh made, on a machine with a GPU: `python3 run.py --plan first`, then `--plan second` and `--plan third`. Nothing but
+Python is needed there; other tools are used where they are found. The first plan asks whether numbers are right, the second how fast they come, and
+the third measures cells of the paper's study at large batch sizes; what it could not finish goes on by the same command. `--list` prints the parts of
+all plans and their seconds, which add up to the plan's; a part may also use what those before it left over.
 
 No part ends the others. A part passed, failed, was skipped because something is missing, or was not reached: only what is wrong fails, and want of
 time never does. After every part the folder of `--out` has what is known so far: measured.json, the same as a table in measured.md, and what the

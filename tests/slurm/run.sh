@@ -1,5 +1,6 @@
 #!/bin/bash
-# Tests the batch scripts in slurm/ on a real Slurm on this machine: run.sh FOLDER_OF_PROGRAMS. Prints a line a check, then "N passed, M failed".
+# Tests the batch scripts in slurm/ on a real Slurm on this machine: run.sh FOLDER_OF_PROGRAMS [ALONE]. Prints a line a check, then
+# "N passed, M failed". ALONE is the folder of the programs that work as single processes, such as an archive's; by default they are the same.
 #
 # Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes two to seven minutes on two cores, much of
 # it waiting for requeued jobs: Slurm lets up to a minute and a half pass before it starts one again.
@@ -8,8 +9,9 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/../checks/check.bash"
 need_root
-programs=$(cd "${1:?usage: run.sh FOLDER_OF_PROGRAMS}" && pwd) || exit 2
-for needed in "$programs/dps-train" "$programs/dps-report" slurmctld slurmd munged mpirun python3; do
+programs=$(cd "${1:?usage: run.sh FOLDER_OF_PROGRAMS [ALONE]}" && pwd) || exit 2
+alone=$(cd "${2:-$programs}" && pwd) || exit 2
+for needed in {"$programs","$alone"}/dps-{train,report} slurmctld slurmd munged mpirun python3; do
   if ! command -v "$needed" >/dev/null; then
     echo "expected $needed, found none; build the programs, and apt-get install slurm-wlm munge openmpi-bin python3" >&2
     exit 2
@@ -60,7 +62,11 @@ check "the results are those of the study run alone" same whole.h5 a/small.h5 4
 check "with a page" test -s a/small-report/index.html
 
 # A study that is cancelled and submitted again, each task a single process.
-submitted=$(DPS_LAUNCH="" DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+submit_alone() {
+  DPS_TRAIN=$alone/dps-train DPS_REPORT=$alone/dps-report DPS_LAUNCH="" DPS_RESULTS=b \
+    "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}"
+}
+submitted=$(submit_alone)
 read -r _ array _ report <<<"$submitted"
 array=${array%,}
 last=b/small.parts/batch-16-sparsity-0.9
@@ -72,7 +78,7 @@ check "naming the missing cell" said b/small.parts/report.log "not measured: bat
 check "the cancelled task was not requeued" is "${array}_3" JobState CANCELLED
 check "what there is was merged" all_measured b/small.h5 3
 check "status says that it stopped" said <(train status --json $last.h5) '"state":"stopped"'
-submitted=$(DPS_LAUNCH="" DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+submitted=$(submit_alone)
 read -r _ array _ report <<<"$submitted"
 check "submitted again, it is finished" within 240 is "$report" JobState COMPLETED
 check "from where it was" said <(train status --json $last.h5) '"restarts":1'

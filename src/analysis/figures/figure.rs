@@ -1,6 +1,7 @@
 //! A figure, and what several of them are made of.
 
 use std::borrow::Cow;
+use std::iter;
 
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::{ConfirmedCell, Estimate};
@@ -100,16 +101,31 @@ pub(super) fn numbers(study: &StudyResults, of: impl Fn(u32, f64) -> Option<Esti
 }
 
 /// The intervals of the numbers of a sparsity as bars.
-pub(super) fn intervals((sparsity, points): &Numbers) -> Element {
+fn intervals((sparsity, points): &Numbers) -> Element {
     let bars = points.iter().filter_map(|(size, number)| number.map(|number| (*size, number.low, number.high)));
     Element::Bars(Series::of_sparsity(*sparsity).colour, bars.collect())
 }
 
 /// The numbers of a sparsity as a curve, with words for each number at a batch size.
-pub(super) fn curve_of((sparsity, points): &Numbers, words: impl Fn(f64, Estimate) -> String) -> [Element; 2] {
+fn curve_of((sparsity, points): &Numbers, words: impl Fn(f64, Estimate) -> String) -> [Element; 2] {
     let values: Curve = points.iter().map(|(size, number)| (*size, number.map_or(f64::NAN, |number| number.value))).collect();
     let number = |size: f64| points.iter().find(|point| point.0 == size).and_then(|point| point.1);
     curve(Series::of_sparsity(*sparsity), &values, |size, _| number(size).map_or(String::new(), |number| words(size, number)))
+}
+
+/// The numbers of every sparsity against the batch size, with their intervals, around dashes at 1. `words` says what a number of a cell is.
+pub(super) fn around_one(
+    study: &StudyResults,
+    title: String,
+    numbers: &[Numbers],
+    y: Axis,
+    words: impl Fn(String, Estimate) -> String,
+) -> Chart {
+    let x = batch_axis(&study.grid().batch_sizes);
+    let curves = numbers.iter().flat_map(|of| curve_of(of, |size, number| words(name(size, of.0), number)));
+    let layers = iter::once(level(&x, 1.0)).chain(numbers.iter().map(intervals)).chain(curves).collect();
+    let legend = numbers.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
+    Chart::new(title, 1, vec![Panel::new(x, y, layers)], legend)
 }
 
 /// Dashes at a value of the vertical axis.

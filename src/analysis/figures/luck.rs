@@ -1,7 +1,7 @@
 //! How lucky K* is.
 
-use super::figure::{Figure, Part, batch_axis, curve_of, in_brackets, intervals, level, name, numbers, sparsity_entry};
-use crate::analysis::chart::{Axis, Chart, Panel, Scale};
+use super::figure::{Figure, Part, around_one, in_brackets, numbers};
+use crate::analysis::chart::{Axis, Scale};
 use crate::analysis::statistics::confirmed_cells;
 use crate::analysis::studies::StudyResults;
 use crate::records::CellKey;
@@ -9,7 +9,6 @@ use crate::records::CellKey;
 /// K* over the mean of the confirmed steps; none where nothing is confirmed.
 pub fn luck(study: &StudyResults) -> Option<Figure> {
     let cells = confirmed_cells(study);
-    let grid = study.grid();
     let numbers = numbers(study, |batch_size, sparsity| {
         let key = CellKey { batch_size, sparsity };
         cells.iter().find(|cell| cell.key == key).and_then(|cell| cell.luck)
@@ -17,17 +16,10 @@ pub fn luck(study: &StudyResults) -> Option<Figure> {
     if numbers.is_empty() {
         return None;
     }
-    let x = batch_axis(&grid.batch_sizes);
     let known = numbers.iter().flat_map(|(_, points)| points).filter_map(|point| point.1);
     let ends = known.flat_map(|luck| [luck.low, luck.high]);
     let y = Axis::around(Scale::Linear, "K* / mean of confirmed steps", ends.chain([0.0, 1.0]), (0.0, 1.0));
-    let mut layers = vec![level(&x, 1.0)];
-    for of in &numbers {
-        layers.push(intervals(of));
-        layers
-            .extend(curve_of(of, |size, luck| format!("{}: K* is {} of the mean of confirmed steps", name(size, of.0), in_brackets(luck))));
-    }
-    let legend = numbers.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
+    let words = |cell, luck| format!("{cell}: K* is {} of the mean of confirmed steps", in_brackets(luck));
     Some(Figure {
         name: "luck".into(),
         heading: "How much luck".into(),
@@ -36,6 +28,6 @@ pub fn luck(study: &StudyResults) -> Option<Figure> {
             .to_owned(),
         table: "confirmed",
         beside: &[Part::Confirmed],
-        chart: Chart::new(format!("{}: how lucky K* is", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
+        chart: around_one(study, format!("{}: how lucky K* is", study.name()), &numbers, y, words),
     })
 }

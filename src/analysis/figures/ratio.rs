@@ -1,9 +1,7 @@
 //! Sparse over dense, on a logarithmic axis (figure 12 of Lee et al., ICLR 2021).
 
-use std::iter;
-
-use super::figure::{Figure, Part, batch_axis, curve_of, intervals, level, name, numbers, sparsity_entry};
-use crate::analysis::chart::{Axis, Chart, Panel, Scale};
+use super::figure::{Figure, Part, around_one, numbers};
+use crate::analysis::chart::{Axis, Scale};
 use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
 use crate::readable::significant;
@@ -22,18 +20,13 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
     if numbers.is_empty() {
         return None;
     }
-    let x = batch_axis(&grid.batch_sizes);
     let known = numbers.iter().flat_map(|(_, points)| points).filter_map(|point| point.1);
     let ends = known.flat_map(|ratio| [ratio.value, ratio.low, ratio.high]);
     let y = Axis::around(Scale::Log10, "K* sparse / K* dense", ends.chain([1.0]), (0.5, 2.0));
-    let curves = numbers.iter().flat_map(|of| {
-        curve_of(of, |size, Estimate { value, low, high }| {
-            let [value, low, high] = [value, low, high].map(significant);
-            format!("{}: {value} of the dense K* [{low} … {high}]", name(size, of.0))
-        })
-    });
-    let layers = iter::once(level(&x, 1.0)).chain(numbers.iter().map(intervals)).chain(curves).collect();
-    let legend = numbers.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
+    let words = |cell, Estimate { value, low, high }| {
+        let [value, low, high] = [value, low, high].map(significant);
+        format!("{cell}: {value} of the dense K* [{low} … {high}]")
+    };
     Some(Figure {
         name: "ratio".into(),
         heading: "What sparsity costs in steps".into(),
@@ -43,6 +36,6 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
             .to_owned(),
         table: "cells",
         beside: &[Part::Steps],
-        chart: Chart::new(format!("{}: sparse over dense", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
+        chart: around_one(study, format!("{}: sparse over dense", study.name()), &numbers, y, words),
     })
 }
