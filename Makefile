@@ -186,7 +186,7 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 
 scale: build ## print what many ranks and many trials cost: messages on simulated ranks, starts on 1 to 8, files of up to a million trials
 	@$(TRAIN) data fetch fashion-mnist
-	cargo test --test simulation exchange:: -- --nocapture
+	cargo test --test simulation exchange:: -- --include-ignored --nocapture --test-threads=1
 	python3 tests/bench/starts.py $(PROGRAMS)
 	cargo test --test results scale:: -- --ignored --nocapture
 

@@ -61,11 +61,22 @@ fn any_number_of_ranks_adds_up_the_same_bits() {
     }
 }
 
-/// docs/cluster.md has the table that this prints.
+/// docs/cluster.md has the table that this test and the next one print.
 #[test]
 fn a_rank_receives_few_totals_however_many_ranks_there_are() {
+    received(&[(2, 256), (8, 8192), (12, 8192), (64, 8192), (500, 8192), (512, 8192)]);
+}
+
+#[test]
+#[ignore = "more than a minute; make scale"]
+fn a_rank_of_a_thousand_receives_few_totals() {
+    received(&[(1000, 16_384), (1024, 16_384)]);
+}
+
+/// Prints what a rank receives for some numbers of ranks and batch sizes, and compares it with the rule.
+fn received(cases: &[(usize, usize)]) {
     println!("ranks  batch  totals that a rank receives  all ranks' sums");
-    for (ranks, batch) in [(2, 256), (8, 8192), (12, 8192), (64, 8192), (500, 8192), (512, 8192)] {
+    for &(ranks, batch) in cases {
         let (leaves, columns) = (Leaves::new(batch), 2 * ranks);
         let all: usize = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks)).len()).sum();
         let most = sums(ranks, leaves, columns).into_iter().map(|(_, received)| received).max().unwrap() as f64 / columns as f64;
