@@ -27,6 +27,16 @@ fn page(report: &Report) -> String {
     for outside in ["<script", "<link", "<img", "src=", "url(", "@import", "https:"] {
         assert!(!page.contains(outside), "{outside} in the page");
     }
+    // A link leads to a part of the page or to a file of the report, such as the table that a figure names.
+    let mut links = page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).peekable();
+    assert!(links.peek().is_some(), "no link");
+    for link in links {
+        let is_there = match link.strip_prefix('#') {
+            Some(part) => page.contains(&format!("id=\"{part}\"")),
+            None => report.page.with_file_name(link).is_file(),
+        };
+        assert!(is_there, "a link to {link}, which is not there");
+    }
     assert_eq!(page.matches("http://").count(), page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
     for tag in ["figure", "table", "dl", "ul", "svg", "h2", "h3", "pre", "p", "li", "td", "text"] {
         let (opened, closed) = (
