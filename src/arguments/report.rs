@@ -88,7 +88,7 @@ pub(super) fn manual() -> String {
 const MORE: &str = "\
 Several result files are compared; those of one study become one. A .csv is a table of steps-to-result, a folder is in the layout of Shallue et al.'s
 public data: study.json, metadata.json, measurements.csv. With --goal steps-to-result is found as far as the recorded evaluations say it; the first goal
-is that of data in that layout which have none. --live waits for a file that is not there yet, which a study writes after its first cell, and for a
+is that of data in that layout which have none. --live waits for a file that is not there yet, which a study writes when it begins, and for a
 complete study to grow, and ends with Ctrl-C; the page loads itself anew. Warnings, for --strict, are of cells without a result, of a best point at the
 edge of the search space, and of too few trials.";
 

@@ -146,10 +146,10 @@ fn live(arguments: &ReportArguments) -> dps::Result<Report> {
     }
 }
 
-/// Sentence on a result file that is not there yet: a study writes it after its first cell. Without a journal no study has begun to.
+/// Sentence on a result file that is not there yet: a study writes it when it begins. Without a journal no study has begun to.
 fn waiting(path: &Path) -> String {
     if journal::journal_path(path).exists() {
-        return format!("{}: waiting for the study's first cell", path.display());
+        return format!("{}: waiting for the study to write it", path.display());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let names = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -159,7 +159,7 @@ fn waiting(path: &Path) -> String {
         Some(first) if others.len() == 1 => format!("did you mean {}?", folder.join(first).display()),
         Some(_) => format!("check the path, {} has {}", folder.display(), some(others.len(), "result file")),
     };
-    format!("{}: no such file, and no study that has begun to write it; {advice}; waiting for its first cell, Ctrl-C ends", path.display())
+    format!("{}: no such file, and no study that has begun to write it; {advice}; waiting for it, Ctrl-C ends", path.display())
 }
 
 /// When each of the files was changed last; none for one that is not there.

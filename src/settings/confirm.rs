@@ -27,7 +27,7 @@ section! {
         /// more than one trial does; a race of 1.25 or more has others.
         points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),
         /// Whether the points of the cells next to a cell, at the next smaller and the next larger measured batch size and sparsity, are confirmed in
-        /// it too, although its own trials of them may have been late. So a cell whose race few trials ended in time has others to choose from.
+        /// it too, although its own trials of them may have been late. So a cell in which few trials reached the goal in time has more points.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         neighbours: bool = false => flag().see("how-it-works.md#confirmation"),
         /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.

@@ -261,7 +261,7 @@ fn confirmed_steps_stand_beside_the_lucky_ones() {
     // The answer comes first: the ratio with its interval, what sparsity costs, and the weakest point.
     let answer = [
         "- By confirmed steps, the critical batch size c1/c2 is ",
-        "- By the fits, at sparsity 0.9 the goal takes, of the dense network's steps, ",
+        "- By the fits, the network of sparsity 0.9 takes ",
         "- The weakest point: ",
     ];
     assert!(answer.iter().all(|sentence| made.summary[..made.summary.find("Goal: ").unwrap()].contains(sentence)), "{}", made.summary);

@@ -56,7 +56,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         "fashion-mnist, simple-cnn, momentum, constant learning rate",
         "By K*, the critical batch size c1/c2 is ",
         "<code>dps-train replay 0.h5 --batch-size 2 --sparsity 0.9</code>",
-        "By the fits, at sparsity 0.9 the goal takes",
+        "By the fits, the network of sparsity 0.9 takes",
         "The weakest point: ",
         "dps-train confirm would measure how much, in about ",
         "<code>dps-report 0.h5 --strict</code>",

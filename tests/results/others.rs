@@ -257,7 +257,7 @@ fn few_cells_decide_nothing_and_draw_no_axis_without_end() {
     let half = [(16, 0.5, 2001), (32, 0.5, 1033), (64, 0.5, 611)];
     let sparsest = [(128, 0.9, 3003), (256, 0.9, 1533), (512, 0.9, 933)];
     let (said, _) = reported(&[&dense[..], &half, &sparsest].concat());
-    assert!(said.contains("By the fits, at sparsity 0.5 the goal takes"), "{said}");
+    assert!(said.contains("By the fits, the network of sparsity 0.5 takes"), "{said}");
     let (said, _) = reported(&[&dense[..], &sparsest].concat());
     assert!(said.contains("no sparse network has a result at a batch size of the dense one"), "{said}");
     // Steps that show no floor.

@@ -114,7 +114,7 @@ fn files_are_reported_and_what_is_none_is_named() {
     let mut said = String::new();
     BufReader::new(live.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     let expected = "live.h5: no such file, and no study that has begun to write it; ";
-    assert!(said.starts_with(expected) && said.ends_with("; waiting for its first cell, Ctrl-C ends\n"), "{said}");
+    assert!(said.starts_with(expected) && said.ends_with("; waiting for it, Ctrl-C ends\n"), "{said}");
     let publish = |results: &Results| {
         results::write(&folder.path().join("other.h5"), results).unwrap();
         fs::rename(folder.path().join("other.h5"), &path).unwrap();

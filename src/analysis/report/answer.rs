@@ -203,9 +203,12 @@ fn cost_of_sparsity(fits: &[&Fitted], medians: &[&Fitted]) -> String {
     };
     match sparse.clone().rev().find_map(at_ends) {
         Some((sparsity, ratios, trend)) => {
-            let at = |(size, ratio): (f64, Estimate)| format!("{} times at batch size {}", words(ratio), count(size as u64));
-            let ratios = ratios.into_iter().map(at).collect::<Vec<_>>().join(" and ");
-            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {ratios}{trend}.")
+            let at = |(number, (size, ratio)): (usize, (f64, Estimate))| {
+                let of_dense = if number == 0 { " the dense network's steps" } else { "" };
+                format!("{} times{of_dense} at batch size {}", words(ratio), count(size as u64))
+            };
+            let ratios = ratios.into_iter().enumerate().map(at).collect::<Vec<_>>().join(" and ");
+            format!("By the fits, the network of sparsity {sparsity} takes {ratios}{trend}.")
         }
         None => {
             let why = match (dense.is_some(), sparse.next().is_some()) {
@@ -229,8 +232,8 @@ fn trend(sparse: &Fitted, dense: &Fitted, medians: &[&Fitted]) -> String {
         format!(", by medians {}{decided}", words(trend))
     });
     format!(
-        "; a line through the measured ratios, which rests on no law of the steps, {goes} as batches grow: as the batch size to the power of \
-         {}{of_medians}",
+        "; by a line through the measured ratios, which rests on no law of the steps, the ratio {goes} as batches grow: as the batch size to the \
+         power of {}{of_medians}",
         words(trend)
     )
 }

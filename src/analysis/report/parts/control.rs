@@ -32,7 +32,8 @@ pub fn control(study: &StudyResults, control: &Control, shown: fn(Estimate) -> S
         let dense =
             |ratio: Option<Estimate>| ratio.map_or(String::new(), |ratio| format!(", and {} times the dense network's", words(ratio)));
         Some(format!(
-            "At sparsity {} it takes {} times the steps of the other study, {}{}; its critical batch size is {} times that one's, {}{}.",
+            "At sparsity {} this study's network takes {} times the steps of the other study's network, {}{}; its critical batch size is {} times \
+             the critical batch size there, {}{}.",
             row.sparsity,
             words(steps),
             compared(steps, "more", "fewer"),
