@@ -64,7 +64,7 @@ convolutions: build ## measure whether execution.convolutions changes how many s
 	"$$python/bin/pip" install --quiet h5py scipy
 	"$$python/bin/python" tests/bench/convolutions.py $(PROGRAMS) results/convolutions
 
-test: setup nvrtc ## test everything; first that the programs build, measure and report without MPI and CUDA
+test: setup nvrtc ## test dps, and the GPU's code on the host; first that the programs build, measure and report without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
 	# Without optimisation: they compute little.
 	cargo build --no-default-features --bins --config profile.dev.package.dps.opt-level=0
