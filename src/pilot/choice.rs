@@ -131,7 +131,7 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
             count(least)
         ),
     ];
-    Ok(Choice { goal, threshold, max_steps, evaluate_every, why, ranges: ranges(study, corners, threshold), notes })
+    Ok(Choice { goal, threshold, max_steps, evaluate_every, why, ranges: ranges(study, corners, threshold, max_steps), notes })
 }
 
 /// The goal, and its threshold. The goal is the shortest decimal from two significant digits on whose threshold is at least `hardest` errors and
@@ -166,8 +166,8 @@ fn interval(least: u32) -> u32 {
     about.max(CLOSEST.min(least / FEWEST_EVALUATIONS)).max(1)
 }
 
-/// The searched ranges, widened where the best point of a corner lies at their edge.
-fn ranges(study: &Study, corners: &[Corner], threshold: u32) -> Vec<(Metaparameter, Range, String)> {
+/// The searched ranges, widened where the best point of a corner lies at their edge; and whether ranges of steps lie beyond those of a trial.
+fn ranges(study: &Study, corners: &[Corner], threshold: u32, max_steps: u32) -> Vec<(Metaparameter, Range, String)> {
     let proposed = |(name, range): (Metaparameter, Range)| {
         let best: Vec<f64> =
             corners.iter().filter_map(|corner| corner.best(threshold)).filter_map(|(curve, _)| curve.metaparameters.get(name)).collect();
@@ -183,7 +183,13 @@ fn ranges(study: &Study, corners: &[Corner], threshold: u32) -> Vec<(Metaparamet
             (true, true) => "at an edge, but nothing lies beyond it",
             (true, false) => "widened, as a best point lies at an edge",
         };
-        (name, wider, format!("Best points, by corner: {}; {why}.", values.join(", ")))
+        let is_beyond = scale == Scale::Integer && wider.min >= f64::from(max_steps);
+        let beyond = if is_beyond {
+            format!("; all of the range lies beyond a trial's {} steps, lower it", count(max_steps))
+        } else {
+            String::new()
+        };
+        (name, wider, format!("Best points, by corner: {}; {why}{beyond}.", values.join(", ")))
     };
     study.search.ranges().map(proposed).collect()
 }

@@ -42,14 +42,24 @@ pub(super) fn judged(child: &mut Child) -> io::Result<()> {
         }
         _ => ended(status),
     };
-    Err(io::Error::other(Problem(problem)))
+    let kind = if status.signal().is_some_and(|signal| STOPS.contains(&signal)) { STOPPED } else { io::ErrorKind::Other };
+    Err(io::Error::new(kind, Problem(problem)))
 }
+
+/// Signals by which a person or a scheduler stops a study. A reading process ignores them, but for the moment in which it starts.
+pub(super) const STOPS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
+
+/// The kind of error of a reading process that one of [`STOPS`] has ended, which says nothing of the file.
+pub(super) const STOPPED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// Sentence on the end of a process that has not said its answer to the end.
 fn ended(status: ExitStatus) -> String {
     let advice = "the file is probably damaged; copy it again, or write it anew";
     match (status.signal(), status.code()) {
         (Some(libc::SIGXCPU | libc::SIGALRM), _) => format!("reading it took longer than a file of its length can; {advice}"),
+        (Some(signal), _) if STOPS.contains(&signal) => {
+            format!("signal {signal} ended the process that reads it; run the same command again")
+        }
         (Some(libc::SIGKILL), _) => format!("the process that reads it was killed: memory is short, or {advice}"),
         (Some(signal), _) => format!("the HDF5 library failed on it (signal {signal}): {advice}"),
         (None, Some(code)) if code == i32::from(exit::DEVICE) => {
@@ -68,6 +78,7 @@ mod tests {
         let by_signal = |signal| ended(ExitStatus::from_raw(signal));
         assert!(by_signal(libc::SIGSEGV).contains("the HDF5 library failed on it (signal 11)"), "{}", by_signal(libc::SIGSEGV));
         assert!(by_signal(libc::SIGXCPU).contains("took longer"), "{}", by_signal(libc::SIGXCPU));
+        assert!(by_signal(libc::SIGTERM).contains("run the same command again"), "{}", by_signal(libc::SIGTERM));
         assert!(by_signal(libc::SIGKILL).contains("was killed"), "{}", by_signal(libc::SIGKILL));
         let by_code = |code: u8| ended(ExitStatus::from_raw(i32::from(code) << 8));
         assert!(by_code(exit::DEVICE).contains("more memory"), "{}", by_code(exit::DEVICE));

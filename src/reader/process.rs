@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs};
 
-use super::end::{PROBLEM, judged};
+use super::end::{PROBLEM, STOPPED, STOPS, judged};
 use crate::child::Output;
 use crate::error::short;
 use crate::exit;
@@ -95,7 +95,7 @@ fn limit(length: u64) {
     lower(libc::RLIMIT_CORE, 0);
     // SAFETY: no handler runs code of ours. The alarm ends this process also where it waits for a disk.
     unsafe {
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
+        for signal in STOPS {
             libc::signal(signal, libc::SIG_IGN);
         }
         for signal in [libc::SIGALRM, libc::SIGXCPU] {
@@ -118,25 +118,42 @@ pub(crate) fn ask(task: &Task, path: &Path, item: &str) -> Result<Box<dyn Read>,
         (task.act)(path, item, &mut found)?;
         return Ok(Box::new(Cursor::new(found)));
     }
-    let unstarted = |error| format!("the process that reads it cannot be started ({error}); allow one process more (ulimit -u)");
     // This very program, even where another one has taken its file's name since it was started.
     let running = Path::new("/proc/self/exe");
     let program = if running.exists() { running.to_owned() } else { env::current_exe().map_err(unstarted)? };
     let mut command = Command::new(program);
     command.arg(WORD).arg(task.name).arg(path).arg(item).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    answer(command.spawn().map_err(unstarted)?)
+    answered(&mut command)
+}
+
+/// How often a reading process is started at most.
+const TRIES: usize = 3;
+
+/// The answer of a reading process, which is started again where a signal has ended it before the process could ignore the signal: such a signal is
+/// for the program that stops, not for what it reads.
+fn answered(command: &mut Command) -> Result<Box<dyn Read>, String> {
+    let mut tries = 1;
+    loop {
+        match command.spawn().map_err(unstarted).map(answer)? {
+            Err(error) if error.kind() == STOPPED && tries < TRIES => tries += 1,
+            found => return found.map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn unstarted(error: io::Error) -> String {
+    format!("the process that reads it cannot be started ({error}); allow one process more (ulimit -u)")
 }
 
 /// The answer of a reading process.
-fn answer(child: Child) -> Result<Box<dyn Read>, String> {
+fn answer(child: Child) -> io::Result<Box<dyn Read>> {
     #[cfg(target_os = "linux")]
     if let Some(output) = &child.stdout {
         use std::os::fd::AsRawFd;
         // SAFETY: the call changes nothing but the size of the pipe, which this process owns; refused, it stays as it is.
         unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETPIPE_SZ, BLOCK as libc::c_int) };
     }
-    let output = Output::begun(child, judged).map_err(|error| error.to_string())?;
-    Ok(Box::new(output))
+    Ok(Box::new(Output::begun(child, judged)?))
 }
 
 #[cfg(test)]
@@ -167,8 +184,23 @@ mod tests {
         let mut command = Command::new("sh");
         command.arg("-c").arg(format!("cat \"$0\"; printf '{words}' >&2; exit {code}")).arg(&file);
         let mut found = Vec::new();
-        let read = answer(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())?.read_to_end(&mut found);
+        let read = answered(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?.read_to_end(&mut found);
         read.map(|_| found).map_err(|error| super::super::Problem::of(&error).unwrap().to_owned())
+    }
+
+    #[test]
+    fn what_a_signal_ended_is_started_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("starts");
+        let read = |most: usize| {
+            fs::write(&file, "").unwrap();
+            let mut command = Command::new("sh");
+            let script = format!("echo >> \"$0\"; if [ $(wc -l < \"$0\") -lt {most} ]; then kill -TERM $$; fi; printf whole");
+            command.arg("-c").arg(script).arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped());
+            answered(&mut command).map(|answer| io::read_to_string(answer).unwrap())
+        };
+        assert_eq!(read(TRIES).unwrap(), "whole");
+        assert!(read(TRIES + 1).unwrap_err().contains("run the same command again"));
     }
 
     #[test]

@@ -47,6 +47,8 @@ impl Choices {
             "workload.max_steps" => Some(count(usual.max_steps).replace(',', "_")),
             "workload.evaluate_every" => Some(usual.evaluate_every.to_string()),
             "search.learning_rate" => Some(key.example.clone()),
+            "search.decay_steps" if let Some([range, _]) = usual.decays => Some(range.to_owned()),
+            "search.decay_every" if let Some([_, range]) = usual.decays => Some(range.to_owned()),
             _ => key.default.is_none().then(|| key.example.clone()),
         }
     }
@@ -116,6 +118,7 @@ mod tests {
     use super::*;
     use crate::data::{DatasetName, OwnDataset};
     use crate::network::NetworkName;
+    use crate::optimizer::{Range, Scale};
     use crate::settings;
 
     /// All that can be chosen.
@@ -146,9 +149,13 @@ mod tests {
             optimizer: OptimizerName::AdamW,
             schedule: ScheduleName::Constant,
         };
-        for choices in all().into_iter().chain(NetworkName::ALL.iter().copied().map(listed)) {
+        let falling = |schedule| Choices { schedule, ..listed(NetworkName::Lenet300x100) };
+        let of_own = NetworkName::ALL.iter().copied().map(listed).chain(ScheduleName::ALL.iter().copied().map(falling));
+        for choices in all().into_iter().chain(of_own) {
             let loaded = settings::parse("new.toml", &template(&choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
             let workload = loaded.study.workload;
+            let acts = |range: Range| range.scale != Scale::Integer || range.min < f64::from(workload.max_steps);
+            assert!(loaded.study.search.ranges().all(|(_, range)| acts(range)), "{choices:?}: a range of steps that no trial takes");
             assert_eq!(
                 (workload.dataset, workload.network, workload.optimizer, workload.schedule),
                 (choices.dataset, choices.network, choices.optimizer, choices.schedule)

@@ -256,11 +256,11 @@ impl fmt::Display for CostBound {
         )?;
         writeln!(
             f,
-            "{} × {}, {} in all\nup to {} trials at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\nmemory: {}",
+            "{} × {}, {} in all\nup to {} at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\nmemory: {}",
             site.units,
             site.device,
             si(site.flop_per_second, "FLOP/s"),
-            study.grid.trials.min(site.lanes),
+            some(study.grid.trials.min(site.lanes) as usize, "trial"),
             si(site.memory.bytes as f64, "B"),
             si(site.memory.saving as f64, "B"),
             site.limit,
@@ -284,17 +284,20 @@ impl fmt::Display for CostBound {
             }
             Race::Off => writeln!(f, "\nEvery trial runs to its own goal or end (race = false)."),
         }?;
-        let Some(Confirm { points, seeds, precision, drop_slower, limit, mean_error, .. }) = &study.confirm else { return Ok(()) };
+        let Some(Confirm { points, seeds, precision, drop_slower, neighbours, limit, mean_error, .. }) = &study.confirm else {
+            return Ok(());
+        };
         let (points, seeds) = (some(*points as usize, "point"), some(*seeds as usize, "fresh seed"));
         let fewer = match precision {
             0.0 => String::new(),
             _ => format!(", fewer once the mean log steps are known to ±{precision}"),
         };
         let dropped = if *drop_slower { ", fewer for points that are plainly slower" } else { "" };
+        let besides = if *neighbours { " and those of the cells next to it" } else { "" };
         let most = if *mean_error { "" } else { "at most " };
         writeln!(
             f,
-            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}{dropped}, to {most}{limit} times the cell's steps-to-result."
+            "Confirmation comes besides: in each cell up to {points}{besides} with {seeds} each{fewer}{dropped}, to {most}{limit} times the cell's steps-to-result."
         )
     }
 }
@@ -382,6 +385,17 @@ mod tests {
         assert_eq!(plan.threshold, 120);
         // 100 seeds, one pass over the training set each, whatever the number of cells.
         assert_eq!(plan.score_flop, 100.0 * 54_000.0 * TRAINING_FLOP);
+    }
+
+    #[test]
+    fn points_of_neighbours_are_told() {
+        let told = |neighbours: bool| small(&[&format!("confirm={{points=2,seeds=1,neighbours={neighbours}}}")]).to_string();
+        assert!(
+            told(true).contains("in each cell up to 2 points and those of the cells next to it with 1 fresh seed each, "),
+            "{}",
+            told(true)
+        );
+        assert!(told(false).contains("in each cell up to 2 points with 1 fresh seed each, "), "{}", told(false));
     }
 
     #[test]

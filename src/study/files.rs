@@ -459,7 +459,7 @@ fn of_restart(contents: &Contents, grow: bool, configuration: Option<String>) ->
 }
 
 /// The records of a cell's trials, but for those that the journal has, and of its end. A cell that lacks trials between others, as parts put together
-/// may leave it, has not ended: it gets more trials, which may cut the others short.
+/// may leave it, gets more trials, which may cut the others short.
 fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
     let journaled: HashMap<u32, &Trial> = journaled.iter().map(|trial| (trial.index, trial)).collect();
     let is_there = |trial: &Trial| {
@@ -468,11 +468,12 @@ fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled
     };
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
-    let is_whole = trials.iter().zip(trials.iter().skip(1)).all(|(one, next)| next.index == one.index + 1);
-    records.push(match is_whole {
-        true => Record::Cell { key, trials: trials.len() as u32, test_errors, seconds },
-        false => Record::Extension { key },
-    });
+    // The trials before a gap are the fewer ones with which the cell ended.
+    let leading = 1 + trials.iter().zip(trials.iter().skip(1)).take_while(|(one, next)| next.index == one.index + 1).count();
+    records.push(Record::Cell { key, trials: leading.min(trials.len()) as u32, test_errors, seconds });
+    if leading < trials.len() {
+        records.push(Record::Extension { key });
+    }
     records
 }
 

@@ -162,7 +162,8 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         confirming: confirming.map(|found| Confirming { key: found.key, step: found.state.step }),
         scored,
         job,
-        restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
+        // A file that others were merged into has the first start of each.
+        restarts: starts.as_ref().map(|starts| starts.iter().filter(|start| start.before != Ending::First).count() as u32),
         causes: causes.map(|before| before.to_string()).collect(),
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),

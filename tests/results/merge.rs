@@ -161,9 +161,17 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     let far = measure("far.h5", "9", "1", "1");
     let gap = study.at("gap.h5");
     succeed(&mut merge(&[&a, &far], &gap, &[]));
-    assert!(!results::read(&gap).unwrap().complete);
+    let parts = results::read(&gap).unwrap();
+    assert!(!parts.complete);
     succeed(train().arg(&gap).arg("--data").arg(study.folder.path()).arg("--quiet"));
-    assert!(results::read(&gap).unwrap().complete && numbers(&gap).into_iter().eq(0..10));
+    let whole = results::read(&gap).unwrap();
+    assert!(whole.complete && numbers(&gap).into_iter().eq(0..10));
+    for (whole, parts) in whole.cells.iter().zip(&parts.cells) {
+        assert!(whole.seconds > 0.9 * parts.seconds, "{}: {} s, of parts {} s", whole.key, whole.seconds, parts.seconds);
+    }
+    let status = train().arg("status").arg(&gap).arg("--json").output().unwrap().stdout;
+    let status: serde_json::Value = serde_json::from_slice(&status).unwrap();
+    assert_eq!((&status["restarts"], status["causes"].as_array().unwrap().len()), (&1.into(), 1), "two parts, of which one start went on");
     let farther = measure("farther.h5", "200000", "1", "1");
     let said = refusal(&mut merge(&[&a, &farther], &study.at("none.h5"), &[]), &study.at("none.h5"));
     assert!(said.contains("at most 100000 apart, found trials from 0 to 200000"), "{said}");

@@ -99,7 +99,12 @@ fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed:
 
 /// An amount of work in words.
 fn in_words(hours: f64) -> String {
-    if hours < 1.0 { format!("{} core-minutes", rough(60.0 * hours)) } else { format!("{} core-hours", rough(hours)) }
+    let minutes = 60.0 * hours;
+    match hours {
+        _ if minutes < 0.1 => format!("{} core-seconds", rough(60.0 * minutes)),
+        _ if hours < 1.0 => format!("{} core-minutes", rough(minutes)),
+        _ => format!("{} core-hours", rough(hours)),
+    }
 }
 
 /// A critical batch size in words; where a limit is not known, what would say it.

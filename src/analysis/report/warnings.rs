@@ -68,7 +68,8 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let lacking = study.lacking_trials().count();
     if lacking > 0 {
         let cells = some(study.results.cells.len(), "cell");
-        found.push(format!("Trials are still to come: {lacking} of {cells} measured have fewer than the study has."));
+        let have = if lacking == 1 { "has" } else { "have" };
+        found.push(format!("Trials are still to come: {lacking} of {cells} measured {have} fewer than the study has."));
     }
     let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {
@@ -154,10 +155,11 @@ fn few_intervals(study: &StudyResults) -> Option<String> {
     let steps: Vec<u32> =
         study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| steps / FEWEST_INTERVALS < every).collect();
     let least = *steps.iter().min()?;
+    let one = if steps.len() == 1 { "that is" } else { "one of them" };
     // Steps of 1 are as fine as can be.
     (every > 1).then(|| {
         format!(
-            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, one of them within {}: K* is known to {every} steps alone, which is {:.0} % of \
+            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, {one} within {}: K* is known to {every} steps alone, which is {:.0} % of \
              it.{advice}",
             some(steps.len(), "cell"),
             least.div_ceil(every),

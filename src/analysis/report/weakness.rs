@@ -156,7 +156,8 @@ impl<'s> Evidence<'s> {
     /// How many cells lack a mean, in words; none where none does.
     fn unconfirmed_cells(&self) -> Option<String> {
         let unknown = self.unknown().count();
-        let words = || format!("{} of {} with a K* have no confirmed mean", count(unknown as u64), some(self.reached().count(), "cell"));
+        let have = if unknown == 1 { "has" } else { "have" };
+        let words = || format!("{} of {} with a K* {have} no confirmed mean", count(unknown as u64), some(self.reached().count(), "cell"));
         (unknown > 0).then(words)
     }
 
@@ -179,10 +180,10 @@ impl<'s> Evidence<'s> {
             let command = format!("{confirm} --set confirm.seeds={}", Confirm::default().seeds);
             ("too few seeds for a mean", command, self.hours_to_confirm(self.unknown()))
         } else if higher > self.confirm.limit && self.unknown().any(|cell| at_limit(cell) > 0.0) {
-            let hours = self.unknown().filter_map(|cell| self.hours(cell, at_limit(cell), higher)).sum();
-            ("more than half of their trainings failed", format!("{confirm} --set confirm.limit={higher}"), Some(hours))
+            let hours = self.reached().filter_map(|cell| self.hours(cell, at_limit(cell), higher)).sum();
+            ("more than half of the trainings failed there", format!("{confirm} --set confirm.limit={higher}"), Some(hours))
         } else {
-            let why = "more than half of their trainings failed, so that K* is of points that seldom reach the goal";
+            let why = "more than half of the trainings failed there, so that K* is of points that seldom reach the goal";
             (why, self.more_trials(), Some(self.whole))
         };
         Some(Weakness::new(format!("{unconfirmed}: {why}"), format!("{command} may give one"), hours, command))

@@ -281,7 +281,7 @@ pub enum Train {
     Replay(ReplayArguments),
     /// Put parts of one study into one file.
     Merge {
-        /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
+        /// Result files of one study: they may differ in cells, trials, confirmations, device, threads and ranks, and in nothing else.
         #[arg(value_name = "PART.h5", required = true)]
         parts: Vec<PathBuf>,
         /// The result file of the whole.

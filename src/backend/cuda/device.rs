@@ -30,8 +30,8 @@ pub struct Cuda {
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
     products: Products,
-    /// Kernels of each network by each arithmetic, compiled when a back end is made: a plan needs none.
-    kernels: RefCell<Vec<(Arc<Network>, Arithmetic, Rc<Kernels>)>>,
+    /// Kernels that were loaded when back ends were made: a plan needs none.
+    loaded: RefCell<Vec<Loaded>>,
     /// The cache of compiled kernels, or why it is not used; none where the environment names no folder for it.
     cache: Option<std::result::Result<Cache, String>>,
     /// Threads of the host for what a GPU does not compute.
@@ -40,6 +40,13 @@ pub struct Cuda {
     scratch: usize,
     blas: OnceCell<Blas>,
     dataset: RefCell<Option<Rc<DeviceDataset>>>,
+}
+
+/// The kernels of a network that multiply by one arithmetic.
+struct Loaded {
+    network: Arc<Network>,
+    arithmetic: Arithmetic,
+    kernels: Rc<Kernels>,
 }
 
 impl Cuda {
@@ -75,7 +82,7 @@ impl Cuda {
             scratch: usize::MAX,
             blas: OnceCell::new(),
             dataset: RefCell::new(None),
-            kernels: RefCell::default(),
+            loaded: RefCell::default(),
             cache: Cache::open(),
         })
     }
@@ -125,13 +132,13 @@ impl Cuda {
 
     /// A network's kernels that multiply by `arithmetic`, compiled where that has not been done.
     pub(super) fn load(&self, network: &Arc<Network>, arithmetic: Arithmetic) -> Result<Rc<Kernels>> {
-        let mut all = self.kernels.borrow_mut();
-        if let Some((.., kernels)) = all.iter().find(|(of, by, _)| of == network && *by == arithmetic) {
-            return Ok(kernels.clone());
+        let mut loaded = self.loaded.borrow_mut();
+        if let Some(known) = loaded.iter().find(|known| known.network == *network && known.arithmetic == arithmetic) {
+            return Ok(known.kernels.clone());
         }
         let cache = self.cache.as_ref().and_then(|cache| cache.as_ref().ok());
         let kernels = Rc::new(program::load(&self.gpu, network, arithmetic, cache)?);
-        all.push((network.clone(), arithmetic, kernels.clone()));
+        loaded.push(Loaded { network: network.clone(), arithmetic, kernels: kernels.clone() });
         Ok(kernels)
     }
 

@@ -32,8 +32,10 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
     let validation = facts.validation(study.data.validation_fraction);
     let (device, units, sharing, rate, on_host) = match &**chosen {
         Chosen::Cpu(unit) => {
-            let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
-            (device, ranks * threads, SHARING, peak_flop(*unit), true)
+            let units = ranks * threads;
+            let noun = if units == 1 { "CPU thread" } else { "CPU threads" };
+            let device = format!("{noun} with {}, at the measured multiply-add peak of one", unit.name());
+            (device, units, SHARING, peak_flop(*unit), true)
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
