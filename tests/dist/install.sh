@@ -28,6 +28,7 @@ way() { # NAME SHOWN COMMAND…: SHOWN is the command as the table names it.
   tried=$((tried + 1))
   # In the order of this file.
   row=$folder/rows/$(printf '%02d' "$tried")
+  [ -e "$row" ] || echo "| $name | \`$shown\` | not tried | | | |" >"$row"
   is_wanted "$name" || return 0
   log=$folder/${name//[^A-Za-z0-9]/-}.log
   echo "== $name: $shown"
