@@ -78,8 +78,11 @@ import re
 import sys
 
 table, page = map(pathlib.Path, sys.argv[1:])
-part = re.compile(r"(<!-- transcript: .*?-->\n\n).*?(\n<!-- end of transcript -->)", re.S)
-page.write_text(part.sub(lambda found: found[1] + table.read_text() + found[2], page.read_text()))
+part = re.compile(r"(<!-- transcript: .*?-->\n).*?(<!-- end of transcript -->)", re.S)
+text, parts = part.subn(lambda found: f"{found[1]}\n{table.read_text()}\n{found[2]}", page.read_text())
+if parts != 1:
+    sys.exit(f"expected a part \"transcript\" in {page}, found {parts}")
+page.write_text(text)
 END
 fi
 echo "$folder/transcript.md has the table"
