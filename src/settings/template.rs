@@ -47,8 +47,8 @@ impl Choices {
             "workload.max_steps" => Some(count(usual.max_steps).replace(',', "_")),
             "workload.evaluate_every" => Some(usual.evaluate_every.to_string()),
             "search.learning_rate" => Some(key.example.clone()),
-            "search.decay_steps" if let Some([range, _]) = usual.decays => Some(range.to_owned()),
-            "search.decay_every" if let Some([_, range]) = usual.decays => Some(range.to_owned()),
+            "search.decay_steps" => Some(usual.decays.map_or(key.example.clone(), |[range, _]| range.to_owned())),
+            "search.decay_every" => Some(usual.decays.map_or(key.example.clone(), |[_, range]| range.to_owned())),
             _ => key.default.is_none().then(|| key.example.clone()),
         }
     }
