@@ -218,12 +218,12 @@ test-neon: ## run the tests of the CPU back end on NEON, Arm's vector unit, unde
 test-prefix: ## build HDF5, Open MPI and the programs in a home folder, as a user of a system without them; needs root and mmdebstrap
 	@tests/dist/prefix.sh $(TARGET)/prefix
 
-# PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
-PARTS ?= kernels reading training evaluation sparse ranks cell costs
 # WAYS="archive container" tries the ways that have one of these words in their names. WRITE=1 puts the table into docs/install.md.
 test-install: ## try every way of docs/install.md by its test, and write a table of what came out into target/install; needs root and an hour or two
 	@tests/dist/install.sh $(TARGET)/install $(WAYS)
 
+# PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
+PARTS ?= kernels reading training evaluation sparse ranks cell costs
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: half an hour
 	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
 	for part in "$${parts[@]}"; do

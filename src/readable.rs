@@ -39,6 +39,11 @@ pub fn some(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u64)) }
 }
 
+/// The verb of so many things that have something.
+pub fn have(number: usize) -> &'static str {
+    if number == 1 { "has" } else { "have" }
+}
+
 /// A text in lines of at most `width` letters; a longer word has a line of its own.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

@@ -123,7 +123,7 @@ fn scores_of_connections_are_in_32_bits_whatever_training_multiplies_by() {
         let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { return };
         let what = format!("products {products}, tf32 {tf32}");
         assert!(bits(cuda.backend(&network, &dataset, &Single)) != expected, "{what}: training's gradient");
-        assert!(bits(cuda.scorer(&network, &dataset, &Single)) == expected, "{what}: the scorer's gradient");
+        assert!(bits(cuda.scorer(cuda.backend(&network, &dataset, &Single).unwrap())) == expected, "{what}: the scorer's gradient");
     }
 }
 

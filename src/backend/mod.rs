@@ -39,10 +39,10 @@ pub trait Device {
     /// A back end for the ranks of `group`, all of which must call it.
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>>;
 
-    /// A back end that scores connections, for the ranks of `group`, all of which must call it: its products are in 32 bits, also where
-    /// `execution` asks for coarser ones in training, so that coarser products change no mask.
-    fn scorer<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>> {
-        self.backend(network, dataset, group)
+    /// The back end as one that scores connections: its products are in 32 bits, also where `execution` asks for coarser ones in training, so that
+    /// coarser products change no mask.
+    fn scorer<'a>(&'a self, backend: Self::Backend<'a>) -> Result<Self::Backend<'a>> {
+        Ok(backend)
     }
 
     /// The batch sizes from which on ranks share a batch of `network`.

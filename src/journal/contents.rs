@@ -130,7 +130,7 @@ impl Contents {
         self.ended == Some(Ending::Stopped)
     }
 
-    /// How many later runs went on with the study.
+    /// How many starts came after the first one: runs that went on with the study, and the first ones of parts put together.
     pub fn restarts(&self) -> u32 {
         self.starts.len().saturating_sub(1) as u32
     }

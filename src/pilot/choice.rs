@@ -184,12 +184,12 @@ fn ranges(study: &Study, corners: &[Corner], threshold: u32, max_steps: u32) -> 
             (true, false) => "widened, as a best point lies at an edge",
         };
         let is_beyond = scale == Scale::Integer && wider.min >= f64::from(max_steps);
-        let beyond = if is_beyond {
+        let too_long = if is_beyond {
             format!("; all of the range lies beyond a trial's {} steps, lower it", count(max_steps))
         } else {
             String::new()
         };
-        (name, wider, format!("Best points, by corner: {}; {why}{beyond}.", values.join(", ")))
+        (name, wider, format!("Best points, by corner: {}; {why}{too_long}.", values.join(", ")))
     };
     study.search.ranges().map(proposed).collect()
 }

@@ -29,7 +29,10 @@ impl Choices {
     fn value(&self, key: &KeyHelp) -> Option<String> {
         let Choices { dataset, network, optimizer, schedule } = self;
         let usual = dataset.usual();
-        match key.path().as_str() {
+        let path = key.path();
+        let example =
+            || usual.examples.iter().find(|(of, _)| *of == path).map_or_else(|| key.example.clone(), |(_, value)| (*value).to_owned());
+        match path.as_str() {
             "workload.dataset" => Some(match dataset {
                 DatasetChoice::Named(name) => format!("\"{name}\""),
                 DatasetChoice::Own(own) => {
@@ -46,10 +49,8 @@ impl Choices {
             "workload.goal_error" => Some(usual.goal_error.to_owned()),
             "workload.max_steps" => Some(count(usual.max_steps).replace(',', "_")),
             "workload.evaluate_every" => Some(usual.evaluate_every.to_string()),
-            "search.learning_rate" => Some(key.example.clone()),
-            "search.decay_steps" => Some(usual.decays.map_or(key.example.clone(), |[range, _]| range.to_owned())),
-            "search.decay_every" => Some(usual.decays.map_or(key.example.clone(), |[_, range]| range.to_owned())),
-            _ => key.default.is_none().then(|| key.example.clone()),
+            "search.learning_rate" => Some(example()),
+            _ => key.default.is_none().then(example),
         }
     }
 

@@ -17,8 +17,8 @@ pub struct Usual {
     pub max_steps: u32,
     /// Steps between two evaluations.
     pub evaluate_every: u32,
-    /// Ranges of `decay_steps` and `decay_every`, as TOML, where those that the keys have as examples lie beyond the steps.
-    pub decays: Option<[&'static str; 2]>,
+    /// Keys with the values, as TOML, that a new configuration has in place of the keys' examples.
+    pub examples: &'static [(&'static str, &'static str)],
 }
 
 // Goals, steps and networks of these three are the paper's: Lee et al., ICLR 2021, section 3 and appendix B.
@@ -29,7 +29,7 @@ const MNIST: Usual = Usual {
     goal_error: "0.02",
     max_steps: 40_000,
     evaluate_every: 16,
-    decays: None,
+    examples: &[],
 };
 
 const FASHION_MNIST: Usual = Usual { goal_error: "0.12", ..MNIST };
@@ -40,18 +40,20 @@ const CIFAR_10: Usual = Usual {
     goal_error: "0.4",
     max_steps: 100_000,
     evaluate_every: 32,
-    decays: None,
+    ..MNIST
 };
 
 /// The settings for images of one's own: a network that fits any, and a goal to begin with. The learning rate falls within the shares of the steps
 /// that the paper's ranges have of CIFAR-10's.
 const OWN: Usual = Usual {
     network: NetworkName::Lenet300x100,
-    schedule: ScheduleName::Constant,
     goal_error: "0.1",
     max_steps: 2_000,
-    evaluate_every: 16,
-    decays: Some([r#"{ min = 600, max = 1200, scale = "integer" }"#, r#"{ min = 100, max = 400, scale = "integer" }"#]),
+    examples: &[
+        ("search.decay_steps", r#"{ min = 600, max = 1200, scale = "integer" }"#),
+        ("search.decay_every", r#"{ min = 100, max = 400, scale = "integer" }"#),
+    ],
+    ..MNIST
 };
 
 impl DatasetChoice {

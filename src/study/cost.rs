@@ -389,13 +389,13 @@ mod tests {
 
     #[test]
     fn points_of_neighbours_are_told() {
-        let told = |neighbours: bool| small(&[&format!("confirm={{points=2,seeds=1,neighbours={neighbours}}}")]).to_string();
-        assert!(
-            told(true).contains("in each cell up to 2 points and those of the cells next to it with 1 fresh seed each, "),
-            "{}",
-            told(true)
-        );
-        assert!(told(false).contains("in each cell up to 2 points with 1 fresh seed each, "), "{}", told(false));
+        for (neighbours, expected) in [
+            (true, "in each cell up to 2 points and those of the cells next to it with 1 fresh seed each, "),
+            (false, "in each cell up to 2 points with 1 fresh seed each, "),
+        ] {
+            let told = small(&[&format!("confirm={{points=2,seeds=1,neighbours={neighbours}}}")]).to_string();
+            assert!(told.contains(expected), "{told}");
+        }
     }
 
     #[test]

@@ -469,8 +469,9 @@ fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
     // The trials before a gap are the fewer ones with which the cell ended.
-    let leading = 1 + trials.iter().zip(trials.iter().skip(1)).take_while(|(one, next)| next.index == one.index + 1).count();
-    records.push(Record::Cell { key, trials: leading.min(trials.len()) as u32, test_errors, seconds });
+    let first = trials.first().map_or(0, |trial| trial.index);
+    let leading = (first..).zip(trials).take_while(|(number, trial)| trial.index == *number).count();
+    records.push(Record::Cell { key, trials: leading as u32, test_errors, seconds });
     if leading < trials.len() {
         records.push(Record::Extension { key });
     }

@@ -69,7 +69,8 @@ pub fn replay(
     let workers = Workers { world: &Single, threads, interrupt: || false };
     let mut masks = Masks::new(&network, &study.pruning, workers, Default::default(), Vec::new());
     if key.sparsity > 0.0 {
-        masks.score(&mut device.scorer(&network, dataset, &Single)?, &[seeds.weights], key.sparsity, dataset.training.len())?;
+        let mut scorer = device.scorer(device.backend(&network, dataset, &Single)?)?;
+        masks.score(&mut scorer, &[seeds.weights], key.sparsity, dataset.training.len())?;
     }
     // A confirmation may have more steps than a trial.
     let most = if training.is_some() { u32::MAX } else { study.workload.max_steps };

@@ -79,8 +79,7 @@ fn go_on<D: Device>(
     agree(world, "data", &dataset.digest)?;
 
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
-    let trainer = together(world, device.backend(&network, dataset, world))?;
-    let mut scorer = together(world, device.scorer(&network, dataset, world))?;
+    let backend = together(world, device.backend(&network, dataset, world))?;
     let Restored { contents: journal, left } = open(configuration, dataset, &network, place, files, observer)?;
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),
@@ -90,12 +89,11 @@ fn go_on<D: Device>(
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);
     let drawn = whole.trials().zip(study.search.draw(trials));
     let runs: Vec<Run> = drawn.map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
-    scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
     // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
     let known = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
     let masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
-    let mut results = no_cells(configuration, dataset, place, trainer.describe(), threshold, network.parameters());
+    let mut results = no_cells(configuration, dataset, place, backend.describe(), threshold, network.parameters());
     let environment = &mut results.environment;
     results.configuration = journal.header.configuration;
     environment.started = journal.header.started;
@@ -125,7 +123,9 @@ fn go_on<D: Device>(
 
     let sharing = device.sharing(&network);
     let of_all = Study { grid: Grid { trials, ..study.grid.clone() }, confirm: whole.confirm.clone(), ..study.clone() };
-    let (lanes, problem) = lanes(&of_all, &trainer, &dataset.facts(), &network, (place, sharing));
+    let (lanes, problem) = lanes(&of_all, &backend, &dataset.facts(), &network, (place, sharing));
+    let mut scorer = together(world, device.scorer(backend))?;
+    scorer.listen(Some(surroundings.stop));
     let searches = !matches!(files.beginning, Beginning::Confirmed(_));
     let asked = Asked { study, whole: &whole, dataset, place, device, network: &network, sharing, threshold, lanes, runs, searches };
     let keys = cells(&study.grid);

@@ -147,7 +147,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let written = files.iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
     let confirming = checkpoint.as_ref().filter(|found| found.confirming.is_some());
     // Parts put together have several first starts.
-    let causes = starts.iter().flatten().map(|start| start.before).filter(|&before| before != Ending::First);
+    let causes: Vec<Ending> = starts.iter().flatten().map(|start| start.before).filter(|&before| before != Ending::First).collect();
     Ok(StudyStatus {
         study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state,
@@ -162,9 +162,8 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         confirming: confirming.map(|found| Confirming { key: found.key, step: found.state.step }),
         scored,
         job,
-        // A file that others were merged into has the first start of each.
-        restarts: starts.as_ref().map(|starts| starts.iter().filter(|start| start.before != Ending::First).count() as u32),
-        causes: causes.map(|before| before.to_string()).collect(),
+        restarts: starts.is_some().then_some(causes.len() as u32),
+        causes: causes.iter().map(Ending::to_string).collect(),
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })

@@ -12,6 +12,7 @@ words=("$@")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 data=$PWD/tests/fixtures/data
 archive=$folder/archive
+dist=$folder/../dist
 tried=0
 failed=0
 
@@ -48,7 +49,7 @@ one_process() { # FEATURES
     "$target/release/dps-report" "$target/digits.h5" --output "$target/report"
 }
 job_array() {
-  rm -rf "$archive" && mkdir "$archive" && tar -xzf target/dist/dps-*-"$(uname -m)"-linux.tar.gz --strip-components=1 -C "$archive" &&
+  rm -rf "$archive" && mkdir "$archive" && tar -xzf "$dist"/dps-*-"$(uname -m)"-linux.tar.gz --strip-components=1 -C "$archive" &&
     make test-slurm ALONE="$archive/bin"
 }
 
@@ -56,7 +57,7 @@ way "source, with MPI" "make quickstart" make quickstart RESULTS="$folder/result
 way "source, one process" "cargo build --release --no-default-features --features pictures" one_process pictures
 way "archives and wheel" "make test-dist" make test-dist
 # Where this machine has no CMake, that of the archives builds HDF5.
-PATH=$PATH:$PWD/target/dist/python/bin
+PATH=$PATH:$dist/python/bin
 way "source, one process, with its own HDF5" "cargo build --release --no-default-features --features pictures,static-hdf5" one_process pictures,static-hdf5
 way "archive in a job array" "make test-slurm ALONE=FOLDER" job_array
 way "container" "make test-container" make test-container

@@ -35,7 +35,7 @@ claims! {
     Diminishing: "section 3.1, figure 1",
         "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval, and log K* against log \
          B is curved upwards, by the whole interval of its quadratic term: a power law, whose returns are the same everywhere, is not; does not \
-         where the paper's smallest and largest are measured, and all measured ones lie outside by the whole interval",
+         hold where the paper's smallest and largest are measured, and all measured ones lie outside by the whole interval",
         "a search whose points suit small batches better than large ones bends the curve in the same way";
     /// At the largest ones data parallelism is maximal: more examples save no steps
     Maximal: "section 3.1, figure 1",
@@ -67,7 +67,7 @@ claims! {
     /// The critical batch size of a sparse network is no smaller than the dense one's
     CriticalBatchSize: "section 3.1, figure 1",
         "by the ratio of the two critical batch sizes, whose cells share their points and seeds: holds where its interval lies above 1, does not \
-         where it lies below",
+         hold where it lies below",
         "it rests on the law c1/B + c2 at both sparsities; the tables of fits say whether the means lie near it, and what other laws give";
     /// The critical batch size at sparsity 0.9 is 4 times the dense one's, 2^11 against 2^9
     FourTimes: "figure 1",

@@ -100,10 +100,12 @@ fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed:
 /// An amount of work in words.
 fn in_words(hours: f64) -> String {
     let minutes = 60.0 * hours;
-    match hours {
-        _ if minutes < 0.1 => format!("{} core-seconds", rough(60.0 * minutes)),
-        _ if hours < 1.0 => format!("{} core-minutes", rough(minutes)),
-        _ => format!("{} core-hours", rough(hours)),
+    if minutes < 0.1 {
+        format!("{} core-seconds", rough(60.0 * minutes))
+    } else if hours < 1.0 {
+        format!("{} core-minutes", rough(minutes))
+    } else {
+        format!("{} core-hours", rough(hours))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
 use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
 use crate::optimizer::{Metaparameter, Range};
-use crate::readable::{count, digits, some};
+use crate::readable::{count, digits, have, some};
 use crate::records::{Cell, CellKey, Status, Trial, Wanted};
 use crate::results::Results;
 use crate::search::Search;
@@ -68,8 +68,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let lacking = study.lacking_trials().count();
     if lacking > 0 {
         let cells = some(study.results.cells.len(), "cell");
-        let have = if lacking == 1 { "has" } else { "have" };
-        found.push(format!("Trials are still to come: {lacking} of {cells} measured {have} fewer than the study has."));
+        found.push(format!("Trials are still to come: {lacking} of {cells} measured {} fewer than the study has.", have(lacking)));
     }
     let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {

@@ -3,7 +3,7 @@
 use super::section::Section;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fitted, ShapedFit, core_hours, core_hours_of};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::readable::{count, digits, rough, some};
+use crate::readable::{count, digits, have, rough, some};
 use crate::records::{self, Cell, Status, Wanted};
 use crate::settings::{Confirm, Study};
 use crate::statistics::FEWEST_SEEDS;
@@ -156,8 +156,8 @@ impl<'s> Evidence<'s> {
     /// How many cells lack a mean, in words; none where none does.
     fn unconfirmed_cells(&self) -> Option<String> {
         let unknown = self.unknown().count();
-        let have = if unknown == 1 { "has" } else { "have" };
-        let words = || format!("{} of {} with a K* {have} no confirmed mean", count(unknown as u64), some(self.reached().count(), "cell"));
+        let all = || some(self.reached().count(), "cell");
+        let words = || format!("{} of {} with a K* {} no confirmed mean", count(unknown as u64), all(), have(unknown));
         (unknown > 0).then(words)
     }
 

@@ -12,7 +12,6 @@ use super::lanes::CudaLanes;
 use super::model::Model;
 use super::partition::MOST_LEAVES;
 use super::pointer::at;
-use super::products::Blas;
 use super::sharing::sharing;
 use super::step::Stepper;
 use super::workspace::slot_bytes;
@@ -43,33 +42,21 @@ impl Device for Cuda {
     type Backend<'a> = CudaBackend<'a>;
 
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CudaBackend<'a>> {
-        self.multiplying(self.gpu.arithmetic, self.blas()?, network, dataset, group)
+        let model = Model::new(self, (self.gpu.arithmetic, self.blas()?), network.clone(), dataset, group)?;
+        let stepper = Stepper::new(&self.gpu)?;
+        Ok(CudaBackend { model, dataset, leaf_gradients: LeafGradients::default(), stepper, interrupt: None })
     }
 
-    fn scorer<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CudaBackend<'a>> {
-        self.multiplying(Arithmetic::Single, None, network, dataset, group)
+    fn scorer<'a>(&'a self, backend: CudaBackend<'a>) -> Result<CudaBackend<'a>> {
+        let Model { task, group, .. } = &backend.model;
+        let model = Model::new(self, (Arithmetic::Single, None), task.network.clone(), backend.dataset, *group)?;
+        Ok(CudaBackend { model, ..backend })
     }
 
     fn sharing(&self, network: &Network) -> Sharing {
         // The field `arithmetic` is that of the fused kernels, and leaves out cuBLAS's TF32.
         let arithmetic = if self.gpu.tf32 { Arithmetic::Tf32 } else { self.gpu.arithmetic };
         sharing(network, self.reduction, arithmetic, self.shared)
-    }
-}
-
-impl Cuda {
-    /// A back end whose products are cuBLAS's, where it is given, or the fused kernels' by `arithmetic`.
-    fn multiplying<'a>(
-        &'a self,
-        arithmetic: Arithmetic,
-        blas: Option<&'a Blas>,
-        network: &Arc<Network>,
-        dataset: &'a Dataset,
-        group: &'a dyn Communicator,
-    ) -> Result<CudaBackend<'a>> {
-        let model = Model::new(self, (arithmetic, blas), network.clone(), dataset, group)?;
-        let stepper = Stepper::new(&self.gpu)?;
-        Ok(CudaBackend { model, dataset, leaf_gradients: LeafGradients::default(), stepper, interrupt: None })
     }
 }
 
