@@ -5,7 +5,7 @@ use hdf5::types::{CompoundField, CompoundType, EnumType, TypeDescriptor};
 
 use super::attributes::Found;
 use super::table::Table;
-use crate::reader::{MOST_INFLATED, one_line};
+use crate::reader::{MOST_INFLATED, is_readable, one_line};
 
 /// All rows of a table.
 pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
@@ -23,6 +23,7 @@ pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
     Vec::<Row>::new()
         .try_reserve_exact(rows)
         .map_err(|_| format!("the table /{} has {rows} rows, too many for this machine's memory", Row::PATH))?;
+    is_readable(&dataset).map_err(|problem| format!("the table /{}: {problem}", Row::PATH))?;
     if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
 }
 
@@ -48,7 +49,9 @@ pub(super) fn optional_table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<R
 
 #[cfg(test)]
 mod tests {
-    use hdf5::H5Type;
+    use std::fs;
+
+    use hdf5::{FileBuilder, H5Type};
 
     use super::*;
     use crate::results::codes::StatusCode;
@@ -80,5 +83,23 @@ mod tests {
         dataset.write_raw(&rows).unwrap();
         let read: Vec<Ended> = table(&file, 1 << 20).unwrap();
         assert!(read.len() == 2 && read.iter().zip(&rows).all(|(read, row)| row.differences(read).is_empty()), "{read:?}");
+    }
+
+    #[test]
+    fn a_filter_that_hdf5_does_not_have_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ended.h5");
+        let file = FileBuilder::new().with_fapl(|access| access.libver_earliest()).create(&path).unwrap();
+        let kind = Ended::type_descriptor().to_packed_repr();
+        file.new_dataset_builder().packed(true).empty_as(&kind).shape(2).chunk(2).deflate(4).create("ended").unwrap();
+        file.close().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        // The filter's number, the length of its name, flags, the number of its parameters, and its name.
+        let is_deflate = |part: &[u8]| part[..4] == [1, 0, 8, 0] && part[8..] == *b"deflate\0";
+        let place = bytes.windows(16).position(is_deflate).unwrap();
+        bytes[place..][..2].copy_from_slice(&300_u16.to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let problem = table::<Ended>(&File::open(&path).unwrap(), 1 << 20).unwrap_err();
+        assert!(problem.starts_with("the table /ended: expected filters that this HDF5 has, found deflate (number 300)"), "{problem}");
     }
 }

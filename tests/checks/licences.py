@@ -27,7 +27,7 @@ HEAD = """# Licences
 dps is under the [MIT licence](../LICENSE). Its programs contain these crates, in the versions of `Cargo.lock`, for Linux on x86-64 with the default
 features; `make licences` writes this page, and `make check` compares it. Whoever passes programs on passes their notices on too:
 `tests/checks/licences.py --texts FILE` collects them. The crate dejavu has the DejaVu fonts, under the licence of Bitstream Vera. HDF5 (BSD-3-Clause)
-is in programs that are built with `--features static-hdf5`; MPI and NVIDIA's libraries come from the machine.
+and zlib (Zlib) are in programs that are built with `--features static-hdf5`; MPI and NVIDIA's libraries come from the machine.
 
 | crate | version | licence |
 |---|---|---|

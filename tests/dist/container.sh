@@ -59,13 +59,12 @@ in_podman() { podman run --rm --network none "${limits[@]}" --volume "$PWD/tests
 # Debian 12 has no Apptainer: a root folder of Debian's unstable release has. Its list of packages may be older than it says it is valid for.
 apptainer_root() {
   local root=$folder/apptainer
-  if [ ! -e "$root/home/someone" ]; then
-    rm -rf "$root"
+  # The last step makes this file: a root folder whose making was interrupted is made anew.
+  if [ ! -e "$root/complete" ]; then
+    rm -rf --one-file-system "$root"
     mmdebstrap --quiet --variant=minbase --mode=root --aptopt='Acquire::Check-Valid-Until "false"' --include=apptainer,ca-certificates sid "$root" &&
-      chroot "$root" useradd --create-home --uid 1000 someone || return 1
-    echo "127.0.0.1 localhost" >"$root/etc/hosts"
-    cp /etc/resolv.conf "$root/etc"
-    cp -r tests/fixtures/data "$root/data"
+      chroot "$root" useradd --create-home --uid 1000 someone && echo "127.0.0.1 localhost" >"$root/etc/hosts" &&
+      cp /etc/resolv.conf "$root/etc" && cp -r tests/fixtures/data "$root/data" && touch "$root/complete" || return 1
   fi
   rm -f "$root/image.tar" "$root/image.sif" && podman save --quiet --format docker-archive --output "$root/image.tar" localhost/dps
 }

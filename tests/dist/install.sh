@@ -40,12 +40,13 @@ way() { # NAME SHOWN COMMAND…: SHOWN is the command as the table names it.
   echo "| $name | \`$shown\` | $outcome | $last | $(((SECONDS - begun + 30) / 60)) | $(git rev-parse --short HEAD), $(date -u +%Y-%m-%d) |" | tee "$row"
 }
 
-# A build from nothing, and a study and its report by what it made.
+# A build from nothing, a study and its report by what it made, and the report of a study that another build compressed.
 one_process() { # FEATURES
   local target=$folder/one-process
   rm -rf "$target" && cargo build --release --no-default-features --features "$1" --target-dir "$target" &&
     "$target/release/dps-train" configs/examples/own-data-digits.toml --data "$data" --batch-size 32 --sparsity 0,0.9 --trials 2 \
       --set workload.max_steps=200 --quiet --output "$target/digits.h5" &&
+    "$target/release/dps-report" docs/experiments/data/adamw-fashion-mnist.h5 --output "$target/published" &&
     "$target/release/dps-report" "$target/digits.h5" --output "$target/report"
 }
 job_array() {
@@ -64,7 +65,7 @@ way "container" "make test-container" make test-container
 way "cluster without root" "make test-prefix" make test-prefix
 way "other MPIs" "make test-mpi" make test-mpi
 way "several nodes" "make test-nodes" make test-nodes
-way "types for macOS and Arm" "make check-targets" make check-targets
+way "types by the oldest Rust, for macOS and Arm" "make check-targets" make check-targets
 way "kernels for Arm" "make test-neon" make test-neon
 
 {

@@ -17,9 +17,11 @@ tear_down() { for at in dev proc; do mountpoint -q "$root/$at" && umount -l "$ro
 trap tear_down EXIT
 
 base() {
-  [ ! -e "$root/etc/debian_version" ] || return 0
+  # The last step makes this file: a root folder whose making was interrupted is made anew.
+  [ ! -e "$root/complete" ] || return 0
   local sysroot
   sysroot=$(rustc --print sysroot)
+  rm -rf --one-file-system "$root"
   mmdebstrap --quiet --variant=minbase --mode=root \
     --include=ca-certificates,curl,g++,gcc,libc6-dev,make,pkg-config,python3,python3-venv,xz-utils bookworm "$root" &&
     chroot "$root" useradd --create-home --uid 1000 someone && mkdir -p "$root/opt/rust" "$root$home/.cargo" &&
@@ -27,7 +29,7 @@ base() {
     cp -r "${CARGO_HOME:-$HOME/.cargo}/registry" "$root$home/.cargo" &&
     # The certificates and the mirrors that this machine fetches by.
     cp -r /etc/ssl/certs "$root/etc/ssl" && { [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc"; } &&
-    cp /etc/resolv.conf "$root/etc"
+    cp /etc/resolv.conf "$root/etc" && touch "$root/complete"
 }
 # The files of this working tree, committed or not.
 sources() {

@@ -32,6 +32,11 @@ measures() { in_root "$1" "$work/$1" /dps/bin/dps-train /dps/configs/examples/ow
 reports() {
   in_root "$1" "$work/$1" /dps/bin/dps-report /digits.h5 -o /report >"$work/$1.report" 2>&1 && tests/checks/check_report.py "$work/$1/report"
 }
+# A result file that a build with the system's HDF5 compressed.
+published=docs/experiments/data/adamw-fashion-mnist.h5
+reports_published() {
+  in_root "$1" "$work/$1" /dps/bin/dps-report /published.h5 -o /published >"$work/$1.published" 2>&1 && tests/checks/check_report.py "$work/$1/published"
+}
 contains() { # ARCHITECTURE
   local path
   for path in bin/dps-report completions/dps.bash man/dps-train.1 configs/quickstart.toml slurm/submit.sh README.md docs/install.md LICENSE licences/musl.txt; do
@@ -46,12 +51,14 @@ for architecture; do
   mkdir -p "$work/$architecture"/{dev,proc,dps}
   tar -xzf "$archive" --strip-components=1 -C "$work/$architecture/dps" || exit 1
   cp -r tests/fixtures/data "$work/$architecture/data"
+  cp "$published" "$work/$architecture/published.h5"
   check "$architecture: the archive has at most 15 MB" is_small "$archive"
   check "$architecture: the archive has all that it should" contains "$architecture"
   check "$architecture: the doctor in an empty root" begins "$architecture"
   if [ "$architecture" = aarch64 ]; then check "aarch64: vectors of NEON" has_unit aarch64 NEON; fi
   check "$architecture: a study in an empty root" measures "$architecture"
   check "$architecture: a report in an empty root" reports "$architecture"
+  check "$architecture: a report of a published result file in an empty root" reports_published "$architecture"
 done
 
 python3 -m venv "$work/venv" || exit 1
@@ -63,7 +70,10 @@ opens() { # The study by the wheel's program, and what Python finds in it.
     "$work/venv/bin/python" - "$work/wheel.h5" <<'END'
 import sys
 import dps_results
+import h5py
 
+with h5py.File(sys.argv[1]) as file:
+    assert file["trials"].compression == "gzip", file["trials"].compression
 study = dps_results.open(sys.argv[1])
 assert study.complete and len(study.cells) == 2 and len(study.trials) == 4, study
 print(study.steps_to_result())
