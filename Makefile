@@ -16,6 +16,8 @@ endif
 PROFILE ?= release
 PROGRAMS := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 TRAIN := $(PROGRAMS)/dps-train
+# Prints the oldest Rust that dps is promised to be built by.
+oldest_rust := sed -nE 's/^rust-version = "([0-9.]+)".*/\1/p' Cargo.toml
 # By its own name in a recipe, make -n would run the whole recipe.
 make_after := $(MAKE)
 
@@ -281,14 +283,18 @@ check: setup ## check formatting, lints and documentation
 	tests/checks/check_text.py
 	tests/checks/licences.py
 
-# Types alone: no linker of another system is needed, and the headers of HDF5 are the same everywhere. rustup gets the targets. Two minutes.
+# Types alone: no linker of another system is needed, and the headers of HDF5 are the same everywhere. rustup gets compiler and targets.
 TARGETS ?= aarch64-unknown-linux-gnu aarch64-apple-darwin
-check-targets: setup ## check the programs' types for 64-bit Arm, on Linux and macOS, without MPI
-	@rustup target add $(TARGETS)
+check-targets: setup ## check by the oldest Rust allowed the programs' types: here, and without MPI for 64-bit Arm, on Linux and macOS
+	@oldest=$$($(oldest_rust))
+	rustup toolchain install --profile minimal "$$oldest"
+	rustup target add --toolchain "$$oldest" $(TARGETS)
 	export PKG_CONFIG_ALLOW_CROSS=1
+	echo "== here, Rust $$oldest"
+	cargo "+$$oldest" check --bins --target-dir $(TARGET)/oldest
 	for target in $(TARGETS); do
-		echo "== $$target"
-		cargo check --bins --target "$$target" --no-default-features --features cuda,pictures
+		echo "== $$target, Rust $$oldest"
+		cargo "+$$oldest" check --bins --target "$$target" --target-dir $(TARGET)/oldest --no-default-features --features cuda,pictures
 	done
 
 size: ## print how large the sources are, by folder; WRITE=1 puts the table into docs/architecture.md
@@ -302,7 +308,7 @@ setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang,
 		echo "Rust is missing. Install it from https://rustup.rs, or: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
 		exit 1
 	fi
-	needed=$$(sed -nE 's/^rust-version = "([0-9.]+)".*/\1/p' Cargo.toml)
+	needed=$$($(oldest_rust))
 	found=$$(rustc --version | sed -nE 's/^rustc ([0-9]+\.[0-9]+).*/\1/p')
 	if [ "$$(printf '%s\n' "$$needed" "$$found" | sort -V | head -n 1)" != "$$needed" ]; then
 		echo "Rust $$needed or newer is needed, $$found is installed; run: rustup update stable (https://rustup.rs)" >&2
