@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use crate::child::end_within;
 use crate::readable::shell;
@@ -104,6 +104,15 @@ impl Launched {
             ),
         })
     }
+}
+
+/// Whether process `rank` speaks for all that the launcher started. The others wait first: a launcher ends them all as soon as one has ended with an
+/// error, perhaps before the first one has said it.
+pub fn speaks_for_all(rank: usize) -> bool {
+    if rank > 0 {
+        thread::sleep(Duration::from_secs(1));
+    }
+    rank == 0
 }
 
 /// This process's command, started on so many ranks by the mpirun that belongs to the program's MPI.

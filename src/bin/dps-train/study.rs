@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dps::arguments::{Source, StudyArguments};
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
-use dps::comm::launcher::{Launched, command_line};
+use dps::comm::launcher::{Launched, command_line, speaks_for_all};
 use dps::comm::{Communicator, MemoryLimit, Single, together};
 use dps::config::Override;
 use dps::data::{Dataset, Facts};
@@ -31,7 +31,7 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
     }
     let launched = Launched::now();
     // The first of processes that have not found each other speaks.
-    let lonely = |error: Error| fail(launched.rank == 0, progress, &error);
+    let lonely = |error: Error| fail(speaks_for_all(launched.rank), progress, &error);
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
         return lonely(error);
     }
@@ -56,7 +56,7 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
 pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
     let launched = Launched::now();
     if let Err(error) = launched.check(1, None) {
-        return fail(launched.rank == 0, progress, &error);
+        return fail(speaks_for_all(launched.rank), progress, &error);
     }
     train(&Single, "none".into())
 }
