@@ -3,34 +3,23 @@
 use serde::{Deserialize, Serialize};
 
 use crate::optimizer::Metaparameters;
+use crate::readable::called;
 
-/// How a trial ended. The public code of the paper writes −1 and −2 in place of the second and third.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum Status {
-    /// The goal was reached, at [`Trial::steps`].
-    Complete = 0,
-    /// The step budget was spent.
-    #[default]
-    Incomplete = 1,
-    /// The loss became NaN or infinite.
-    Infeasible = 2,
-    /// The cell was decided by another trial before this one ended; it had not reached the goal at any evaluation so far.
-    Censored = 3,
-}
-
-impl Status {
-    /// Every status with its number in the result file.
-    pub const ALL: [Status; 4] = [Status::Complete, Status::Incomplete, Status::Infeasible, Status::Censored];
-
-    /// The status's name in tables and result files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Complete => "complete",
-            Status::Incomplete => "incomplete",
-            Status::Infeasible => "infeasible",
-            Status::Censored => "censored",
-        }
+called! {
+    /// How a trial ended, by names and numbers (from 0) of the result file. The public code of the paper writes −1 and −2 in place of the second and
+    /// third.
+    #[derive(Default, Hash, Serialize, Deserialize)]
+    #[repr(u8)]
+    Status {
+        /// The goal was reached, at [`Trial::steps`].
+        Complete = "complete",
+        /// The step budget was spent.
+        #[default]
+        Incomplete = "incomplete",
+        /// The loss became NaN or infinite.
+        Infeasible = "infeasible",
+        /// The cell was decided by another trial before this one ended; it had not reached the goal at any evaluation so far.
+        Censored = "censored",
     }
 }
 

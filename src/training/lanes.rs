@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::evaluation::{Evaluation, decide};
+use super::facts::Outcome;
 use super::masks::Masks;
 use super::smoothness::Site;
 use super::state::LaneRecord;
-use super::words::Outcome;
 use super::work::{CellWork, Run};
 use crate::Result;
 use crate::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::facts::MaskFacts;
 use super::rounds::Workers;
-use super::words::MaskFacts;
 use crate::backend::Backend;
 use crate::network::{Network, initial_weights, weights_drawn_anew};
 use crate::pruning::{Criterion, Given, Iterated, Mask, Pruning, Scoring, Untrained, shuffled};

@@ -9,6 +9,7 @@
 mod cell;
 mod conductor;
 mod evaluation;
+mod facts;
 mod groups;
 mod lanes;
 mod masks;
@@ -19,7 +20,6 @@ mod state;
 mod trials;
 mod votes;
 mod wave;
-mod words;
 mod work;
 
 pub use cell::measure;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::words::Outcome;
+use super::facts::Outcome;
 use crate::records::{CurvePoint, Measurement, Status, Trial, best};
 
 /// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::conductor::{Conductor, Moment};
+use super::facts::{MaskFacts, Outcome};
 use super::groups::Groups;
 use super::lanes::{Lane, Lanes};
 use super::masks::Masks;
@@ -13,7 +14,6 @@ use super::smoothness::{self, Site};
 use super::state::{CellState, LaneRecord};
 use super::trials::Trials;
 use super::votes::Votes;
-use super::words::{MaskFacts, Outcome};
 use super::work::CellWork;
 use crate::backend::{Backend, Progress};
 use crate::records::{Status, Trial};

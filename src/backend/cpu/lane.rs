@@ -186,7 +186,6 @@ impl<'a> Update<'a> {
 }
 
 impl Kernel for Update<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Update { rule, step, batch, kept, first, weights, trained, average, velocity, squares, gradient } = self;

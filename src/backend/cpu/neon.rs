@@ -29,7 +29,7 @@ impl Simd for Neon {
     type Vector = Pair;
     const WIDTH: usize = 8;
     #[inline(never)]
-    fn call<K: Kernel>(kernel: K) -> K::Output {
+    fn call<K: Kernel>(kernel: K) {
         kernel.run::<Neon>()
     }
     arithmetic! {

@@ -8,7 +8,7 @@
 /// take addresses are not.
 pub(super) trait Simd: Copy {
     /// Runs a kernel as a function of its own, compiled for this unit: a kernel that several others use is there once.
-    fn call<K: Kernel>(kernel: K) -> K::Output;
+    fn call<K: Kernel>(kernel: K);
     /// `WIDTH` floats.
     type Vector: Copy;
     /// Floats a vector.
@@ -69,11 +69,9 @@ pub(super) trait Simd: Copy {
 /// Code compiled once for each vector unit. Everything it calls must be `#[inline(always)]`, or it is compiled for none of them;
 /// what is large and used by several goes through [`Simd::call`] instead.
 pub(super) trait Kernel {
-    /// Result of the kernel.
-    type Output;
-    /// Computes the result. A kernel checks the lengths that its addresses rely on. A kernel that relies on more than lengths is made by an unsafe
+    /// Computes. A kernel checks the lengths that its addresses rely on. A kernel that relies on more than lengths is made by an unsafe
     /// function, or only inside the folder whose code meets the further conditions.
-    fn run<S: Simd>(self) -> Self::Output;
+    fn run<S: Simd>(self);
 }
 
 /// Choice of [`Simd::largest`] where none of the four is above zero.
@@ -133,7 +131,7 @@ mod x86 {
         type Vector = __m512;
         const WIDTH: usize = 16;
         #[inline]
-        fn call<K: Kernel>(kernel: K) -> K::Output {
+        fn call<K: Kernel>(kernel: K) {
             // SAFETY: whoever names this type has begun on a processor that has the unit.
             unsafe { super::run_avx512(kernel) }
         }
@@ -225,7 +223,7 @@ mod x86 {
         type Vector = __m256;
         const WIDTH: usize = 8;
         #[inline]
-        fn call<K: Kernel>(kernel: K) -> K::Output {
+        fn call<K: Kernel>(kernel: K) {
             // SAFETY: whoever names this type has begun on a processor that has the unit.
             unsafe { super::run_avx2(kernel) }
         }
@@ -314,7 +312,7 @@ impl Simd for Portable {
     type Vector = [f32; 8];
     const WIDTH: usize = 8;
     #[inline(never)]
-    fn call<K: Kernel>(kernel: K) -> K::Output {
+    fn call<K: Kernel>(kernel: K) {
         kernel.run::<Portable>()
     }
     #[inline(always)]
@@ -400,7 +398,7 @@ impl Simd for Portable {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 #[inline(never)]
-pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+pub(super) fn run_avx512<K: Kernel>(kernel: K) {
     kernel.run::<Avx512>()
 }
 
@@ -411,6 +409,6 @@ pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
-pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+pub(super) fn run_avx2<K: Kernel>(kernel: K) {
     kernel.run::<Avx2>()
 }

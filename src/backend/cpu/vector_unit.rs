@@ -69,7 +69,7 @@ impl VectorUnit {
 
     /// Runs a kernel on this unit.
     #[inline]
-    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub(super) fn run<K: Kernel>(self, kernel: K) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the field is private, and `available`, which alone makes this kind, has asked the processor for all that AVX-512 kernels use.

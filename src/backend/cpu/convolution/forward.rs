@@ -69,7 +69,6 @@ impl<'a> ForwardRows<'a> {
 }
 
 impl Kernel for ForwardRows<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let ForwardRows { layer, tiles, live, input, weights, bias, first, sums, points } = self;

@@ -63,7 +63,6 @@ struct FilterGradientRows<'a> {
 }
 
 impl Kernel for FilterGradientRows<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let FilterGradientRows { layer, live, input, d, first, rows, start, gradient } = self;
@@ -196,7 +195,6 @@ struct DataGradientRows<'a> {
 }
 
 impl Kernel for DataGradientRows<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let DataGradientRows { layer, live, transposed, d, first, rows, input_gradient } = self;

@@ -157,7 +157,6 @@ struct Add<'a> {
 }
 
 impl Kernel for Add<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         for (to, &from) in self.to.iter_mut().zip(self.from) {

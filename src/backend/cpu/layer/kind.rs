@@ -156,7 +156,6 @@ macro_rules! kernels {
         struct $Kernel<$($life),*, L>(&'a L, &'a Place, $($Type),*);
 
         impl<$($life),*, L: $Layer> Kernel for $Kernel<$($life),*, L> {
-            type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self) {
                 let $Kernel(layer, place, $($argument),*) = self;

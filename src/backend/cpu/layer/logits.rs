@@ -87,7 +87,6 @@ struct Collect<'a> {
 }
 
 impl Kernel for Collect<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Collect { logits, from, to } = self;

@@ -192,7 +192,6 @@ struct Transpose<'a> {
 }
 
 impl Kernel for Transpose<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         transpose_matrix::<S>(self.from, self.rows, self.columns, self.to);

@@ -86,7 +86,6 @@ struct Bring<'a> {
 }
 
 impl Kernel for Bring<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Bring { to_submaps, image_map, image, submaps_map, submaps } = self;

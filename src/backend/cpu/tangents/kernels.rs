@@ -23,7 +23,6 @@ pub(super) struct LayOut<'a> {
 }
 
 impl Kernel for LayOut<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let LayOut { layer, adjoint, values, forward, backward, scratch } = self;
@@ -45,7 +44,6 @@ pub(super) struct Filter<'a> {
 }
 
 impl Kernel for Filter<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Filter { layer, count, input, d, gradient, points } = self;
@@ -79,7 +77,6 @@ pub(super) struct Data<'a> {
 }
 
 impl Kernel for Data<'_> {
-    type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Data { layer, adjoint, weights, d, to, bordered, points } = self;
