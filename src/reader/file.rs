@@ -1,12 +1,15 @@
 //! HDF5 files as they may be read: regular files that have all of their values in themselves.
 
+use std::ffi::c_uint;
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Once;
+use std::{env, io};
 
 use hdf5::plist::dataset_create::Layout;
 use hdf5::{Dataset, File, Group, LinkType};
+use hdf5_sys::h5::herr_t;
 
 use super::chunks::is_whole;
 use super::one_line;
@@ -58,12 +61,30 @@ pub(crate) fn has_text_path(path: &Path) -> Result<(), String> {
     path.to_str().map(|_| ()).ok_or_else(refused)
 }
 
+// The binding of hdf5-sys takes a pointer, HDF5 a number.
+unsafe extern "C" {
+    fn H5PLset_loading_state(plugins: c_uint) -> herr_t;
+}
+
+/// Has HDF5 load filters that it lacks only from the folder that the environment names. By itself it would look in a folder whose path was compiled
+/// in, with `static-hdf5` one below the folder of the build: on another machine anybody may be able to make that folder.
+fn load_named_plugins_only() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if env::var_os("HDF5_PLUGIN_PATH").is_none() {
+            // SAFETY: the call takes any number, and nothing else runs in HDF5 meanwhile.
+            hdf5::sync::sync(|| unsafe { H5PLset_loading_state(0) });
+        }
+    });
+}
+
 /// Opens an HDF5 file that [`is_hdf5`] has seen.
 ///
 /// # Errors
 /// HDF5's words, and what to do.
 pub(crate) fn open(path: &Path) -> Result<File, String> {
     has_text_path(path)?;
+    load_named_plugins_only();
     File::open(path).map_err(|error| {
         let error = one_line(&error);
         match locked(&error) {
@@ -118,4 +139,23 @@ pub(crate) fn has_own_values(dataset: &Dataset) -> Result<(), String> {
         return Err("expected values in the file itself, found them in other files; copy them into one".to_owned());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use hdf5_sys::h5pl::H5PLget_loading_state;
+
+    use super::*;
+
+    #[test]
+    fn plugins_are_loaded_from_a_folder_of_the_environment_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.h5");
+        File::create(&path).unwrap().close().unwrap();
+        open(&path).unwrap();
+        let mut plugins = -1;
+        // SAFETY: the call writes one number.
+        hdf5::sync::sync(|| unsafe { H5PLget_loading_state(&raw mut plugins) });
+        assert_eq!(plugins == 0, env::var_os("HDF5_PLUGIN_PATH").is_none(), "{plugins}");
+    }
 }
