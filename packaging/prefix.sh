@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds HDF5, Open MPI and dps in a folder, without root and without packages of the system: prefix.sh PREFIX.
+# Builds HDF5 with zlib, Open MPI and dps in a folder, without root and without packages of the system: prefix.sh PREFIX.
 #
-# Needs a C and a C++ compiler, make, pkg-config, curl, xz, Rust, and Python 3 with pip or venv. HDF5 and Open MPI come as Debian's copies of their
+# Needs a C and a C++ compiler, make, pkg-config, curl, bzip2, xz, Rust, and Python 3 with pip or venv. The libraries come as Debian's copies of their
 # releases, checked by their SHA-256, and libclang, which reads MPI's headers, from PyPI. A part that is there is not built again. The programs
 # lie in PREFIX/bin afterwards; an MPI or HDF5 that the system has too is not used.
 set -euo pipefail
@@ -14,7 +14,7 @@ if [[ $prefix = *[[:space:]]* ]]; then
 fi
 # rustup installs here and may not be in the PATH yet.
 export PATH=$PATH:$HOME/.cargo/bin
-for tool in cc c++ make pkg-config curl xz cargo python3; do
+for tool in cc c++ make pkg-config curl bzip2 xz cargo python3; do
   command -v "$tool" >/dev/null || { echo "expected $tool, found none: install it, or load its module; Rust comes from https://rustup.rs" >&2 && exit 2; }
 done
 
@@ -45,8 +45,11 @@ install() { # NAME URL SHA-256 OPTION…: configures, builds and installs a libr
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}/pool/main
 mkdir -p "$prefix/sources"
-install hdf5 "$mirror/h/hdf5/hdf5_1.10.8+repack1.orig.tar.gz" 7b38e58ff83b13fd8959a90b13bf896bc318ba096c940ab0847abf3ad41a0b31 \
-  --disable-static --disable-tests --disable-tools
+# HDF5 compresses by zlib. Its archive becomes a part of HDF5's library, so that nothing has to find it when programs start.
+CFLAGS="-O2 -fPIC" install zlib "$mirror/z/zlib/zlib_1.2.13.dfsg.orig.tar.bz2" 71feb7947e3c00ef125f83b79a4e529bde31171e5babe48b391f06758d1ab0a1 \
+  --static
+install hdf5-with-zlib "$mirror/h/hdf5/hdf5_1.10.8+repack1.orig.tar.gz" 7b38e58ff83b13fd8959a90b13bf896bc318ba096c940ab0847abf3ad41a0b31 \
+  --with-zlib="$prefix" --disable-static --disable-tests --disable-tools
 install openmpi "$mirror/o/openmpi/openmpi_4.1.4.orig.tar.xz" ddaee7dbdb01eb4fab1fda5b5e03e8bbff026711806c095c1f39bb410f99f263 \
   --disable-static --disable-mpi-fortran --disable-oshmem --disable-io-romio
 

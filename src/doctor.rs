@@ -119,7 +119,8 @@ fn mpi() -> String {
 
 fn hdf5() -> String {
     let (major, minor, patch) = ::hdf5::library_version();
-    format!("{major}.{minor}.{patch}")
+    let zlib = if ::hdf5::filters::deflate_available() { "" } else { ", without zlib: compressed files cannot be read" };
+    format!("{major}.{minor}.{patch}{zlib}")
 }
 
 /// Adds lines about GPUs and their libraries; the number of GPUs that can be used.

@@ -97,6 +97,11 @@ impl<'a> Plan<'a> {
         // SAFETY: the call takes any number, and nothing else runs in HDF5 meanwhile.
         let is_there = |id| hdf5::sync::sync(|| unsafe { H5Zfilter_avail(id) }) > 0;
         match self.filters.iter().find(|filter| !is_there(filter.id)) {
+            Some(Filter { id: H5Z_FILTER_DEFLATE, .. }) => {
+                Err("expected values that this HDF5 can read, found compressed ones, and it was built without \
+                 zlib; use a build of HDF5 that has zlib, or write them uncompressed (h5repack -f NONE)"
+                    .to_owned())
+            }
             Some(Filter { id, name, .. }) => Err(format!(
                 "expected filters that this HDF5 has, found {} (number {id}); set HDF5_PLUGIN_PATH to the folder of its plugin, or write it with gzip \
                  (h5repack -f GZIP=4)",

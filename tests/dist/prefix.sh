@@ -23,7 +23,7 @@ base() {
   sysroot=$(rustc --print sysroot)
   rm -rf --one-file-system "$root"
   mmdebstrap --quiet --variant=minbase --mode=root \
-    --include=ca-certificates,curl,g++,gcc,libc6-dev,make,pkg-config,python3,python3-venv,xz-utils bookworm "$root" &&
+    --include=bzip2,ca-certificates,curl,g++,gcc,libc6-dev,make,pkg-config,python3,python3-venv,xz-utils bookworm "$root" &&
     chroot "$root" useradd --create-home --uid 1000 someone && mkdir -p "$root/opt/rust" "$root$home/.cargo" &&
     cp -r "$sysroot/bin" "$sysroot/lib" "$root/opt/rust" &&
     cp -r "${CARGO_HOME:-$HOME/.cargo}/registry" "$root$home/.cargo" &&
@@ -33,7 +33,7 @@ base() {
 }
 # The files of this working tree, committed or not.
 sources() {
-  rm -rf "$root$home/dps" && mkdir "$root$home/dps" &&
+  [ -d "$root$home" ] && rm -rf "$root$home/dps" && mkdir "$root$home/dps" &&
     git ls-files --cached --others --exclude-standard -z | tar --null --files-from=- -cf - | tar -xf - -C "$root$home/dps" &&
     chown -R 1000:1000 "$root$home"
 }
@@ -56,5 +56,6 @@ mounts || exit 1
 check "HDF5, Open MPI and dps are built" inside packaging/prefix.sh $home/prefix
 check "the doctor finds the new Open MPI" doctor inside '^MPI +Open MPI v4.1.4'
 check "a study on two ranks, and its report" ranks inside configs tests/fixtures/data
+check "the report of a published result file" inside dps-report docs/experiments/data/adamw-fashion-mnist.h5 --output published
 
 finish
