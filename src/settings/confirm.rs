@@ -84,6 +84,11 @@ impl Confirm {
         self.limit = self.limit.max(other.limit);
     }
 
+    /// The only random numbers that a fresh seed draws anew; none where it draws all anew.
+    pub fn varies_alone(&self) -> Option<Varied> {
+        self.vary.first().copied().filter(|_| self.vary.len() < Varied::ALL.len())
+    }
+
     /// Whether a fresh seed draws this anew.
     pub fn varies(&self, what: Varied) -> bool {
         self.vary.contains(&what)

@@ -65,6 +65,13 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
             }
         }
     }
+    let is_confirmed = study.results.cells.iter().any(|cell| !cell.confirmations.is_empty());
+    if let Some(fresh) = study.varies_alone().filter(|_| is_confirmed) {
+        found.push(format!(
+            "Fresh seeds drew only the {fresh} anew (confirm.vary): confirmed steps scatter less than those of new trainings, so that their intervals and \
+             those of their fits are too narrow."
+        ));
+    }
     let lacking = study.lacking_trials().count();
     if lacking > 0 {
         let cells = some(study.results.cells.len(), "cell");

@@ -5,7 +5,7 @@ use crate::analysis::statistics::{ConfirmedFit, Estimate, Fitted, ShapedFit, cor
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::readable::{count, digits, have, rough, some};
 use crate::records::{self, Cell, Status, Wanted};
-use crate::settings::{Confirm, Study};
+use crate::settings::{Confirm, Study, Varied};
 use crate::statistics::FEWEST_SEEDS;
 
 /// The goodness of a fit below which its law is said not to hold.
@@ -56,6 +56,7 @@ pub(super) fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool, f
         .never_reached()
         .or_else(|| evidence.without_means())
         .or_else(|| evidence.unconfirmed(is_confirmed))
+        .or_else(|| evidence.of_seeds_in_part(is_confirmed))
         .or_else(|| evidence.without_fit(fits))
         .or_else(|| evidence.off_the_law())
         .or_else(|| evidence.one_point_confirmed())
@@ -203,6 +204,17 @@ impl<'s> Evidence<'s> {
         let all = some(self.trials(), "training");
         let point = format!("K* is the least of up to {all}, each a point and a seed at once, so that every number here has luck in it");
         Some(Weakness::new(point, "dps-train confirm would measure how much", self.hours_to_confirm(self.cells.iter()), command))
+    }
+
+    /// Seeds that draw a part of a training's random numbers anew.
+    fn of_seeds_in_part(&self, is_confirmed: bool) -> Option<Weakness> {
+        let fresh = self.section.study.varies_alone().filter(|_| is_confirmed)?;
+        let point = format!(
+            "fresh seeds drew only the {fresh} anew, so that steps scatter less than those of new trainings, and intervals are too narrow"
+        );
+        let both = Varied::ALL.map(|varied| format!("\"{varied}\"")).join(", ");
+        let command = format!("{} --set 'confirm.vary=[{both}]' -o CONFIRMED.h5", self.confirm_command());
+        Some(Weakness::new(point, format!("seeds that draw both ({command}) would tell"), self.hours_to_confirm(self.reached()), command))
     }
 
     fn without_fit(&self, fits: &[&Fitted]) -> Option<Weakness> {

@@ -9,7 +9,7 @@ use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
 use crate::records::{Cell, CellKey, Confirmation, Status, Trial};
 use crate::results::{Environment, Results, WorkloadSummary};
-use crate::settings::{self, Convolutions, Race, each_once};
+use crate::settings::{self, Convolutions, Race, Varied, each_once};
 
 /// Keys in which files of one study may differ: its grid, what its confirmations draw anew, and how the work was run.
 const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
@@ -19,6 +19,9 @@ const MOST_KEYS: usize = 4;
 
 /// Steps this many times K* are still called close to it.
 pub const CLOSE: f64 = 1.2;
+
+/// The section of measurements along training.
+const SMOOTHNESS: &str = "smoothness";
 
 /// The key that tells studies apart first.
 const GOAL: &str = "workload.goal_error";
@@ -52,34 +55,17 @@ pub struct StudyResults {
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
 /// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of such the one with the most confirmations, of
-/// such the one with the longest race, of equals the first. Confirmations are those of the first file that asks for some; others are kept where their
-/// seeds draw the same anew, and beside the study's cells where they draw something else.
+/// such the one with the longest race, of equals the first. Confirmations are those of the first file that asks for some, before others of one whose
+/// seeds draw all random numbers anew; others are kept where their seeds draw the same anew, and beside the study's cells where they draw something
+/// else.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
+    let mut parts: Vec<StudyResults> = files.into_iter().map(StudyResults::of_file).collect();
+    parts.sort_by_key(|part| part.varies_alone().is_some());
     let mut studies: Vec<StudyResults> = Vec::new();
-    for (source, results) in files {
-        let configuration = settings::recorded(&source, &results.configuration, &[]);
-        let configuration = match is_of_dps(&results) {
-            true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
-            false => Err("dps did not measure it".to_owned()),
-        };
-        let environments = vec![results.environment.clone()];
-        let measured_in = results.cells.iter().map(|cell| (cell.key, 0)).collect();
-        let found = StudyResults {
-            slug: String::new(),
-            apart: None,
-            results,
-            sources: vec![source],
-            environments,
-            measured_in,
-            measured_again: Vec::new(),
-            races: configuration.iter().map(|study| study.execution.race).collect(),
-            configuration,
-            mergeable: true,
-            notes: Vec::new(),
-        };
-        match studies.iter_mut().find(|study| study.is_of(&found, &BESIDE_THE_STUDY)) {
-            Some(study) => study.join(found),
-            None => studies.push(found),
+    for part in parts {
+        match studies.iter_mut().find(|study| study.is_of(&part, &BESIDE_THE_STUDY)) {
+            Some(study) => study.join(part),
+            None => studies.push(part),
         }
     }
     let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
@@ -147,10 +133,12 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
         }
     }
     let word = |values: &BTreeMap<String, String>, key: &String| {
-        let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
+        // The keys of most sections name what they are of by themselves.
+        let name = key.split_once('.').map_or(key.as_str(), |(section, name)| if section == SMOOTHNESS { key } else { name });
         let name = name.replace(['_', '.'], " ");
-        // A key that a configuration does not have stands for its default.
         Some(match values.get(key)?.as_str() {
+            // A study may be without this section; of others a key that a configuration does not have stands for its default.
+            settings::ABSENT if key.starts_with(SMOOTHNESS) => format!("without {SMOOTHNESS}"),
             settings::ABSENT => format!("default {name}"),
             value => format!("{name} {}", value.trim_matches('"')),
         })
@@ -161,6 +149,35 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
 }
 
 impl StudyResults {
+    /// The study of a file alone.
+    fn of_file((source, results): (String, Results)) -> StudyResults {
+        let configuration = settings::recorded(&source, &results.configuration, &[]);
+        let configuration = match is_of_dps(&results) {
+            true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
+            false => Err("dps did not measure it".to_owned()),
+        };
+        let environments = vec![results.environment.clone()];
+        let measured_in = results.cells.iter().map(|cell| (cell.key, 0)).collect();
+        StudyResults {
+            slug: String::new(),
+            apart: None,
+            results,
+            sources: vec![source],
+            environments,
+            measured_in,
+            measured_again: Vec::new(),
+            races: configuration.iter().map(|study| study.execution.race).collect(),
+            configuration,
+            mergeable: true,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The only random numbers that the fresh seeds of confirmations draw anew; none where they draw all anew, or nothing is to be confirmed.
+    pub fn varies_alone(&self) -> Option<Varied> {
+        self.configuration.as_ref().ok()?.confirm.as_ref()?.varies_alone()
+    }
+
     /// The study of a report that this one is a control of: the first that has the same settings but for how it prunes, one with the usual pruning
     /// before others. None where this study is itself that one, or no other differs by its pruning alone.
     pub fn original<'a>(&self, studies: impl Iterator<Item = &'a StudyResults> + Clone) -> Option<&'a StudyResults> {
