@@ -188,6 +188,14 @@ fn an_existing_file_is_replaced_only_by_force_and_a_study_never() {
     assert!(sentence.contains("all.h5") && sentence.contains("--force"), "{sentence}");
     succeed(&mut merge(&[&a], &output, &["--force"]));
     assert_eq!(results::read(&output).unwrap().cells.len(), 2);
+    let old = |number: u32| study.at(&format!("all.h5.old-{number}"));
+    assert_eq!(fs::read_to_string(old(1)).unwrap(), "a letter");
+    // A file of which the new one has everything is replaced; another one is kept beside it.
+    let b = study.measure(train(), "b.h5", &["--batch-size", "37"]);
+    succeed(&mut merge(&[&a, &b], &output, &["--force"]));
+    assert!(!old(2).exists());
+    succeed(&mut merge(&[&a], &output, &["--force"]));
+    assert_eq!([results::read(&output).unwrap().cells.len(), results::read(&old(2)).unwrap().cells.len()], [2, 4]);
     let sentence = refusal(&mut merge(&[&output], &a, &["--force"]), &a);
     assert!(sentence.contains("a.journal"), "{sentence}");
 }

@@ -8,6 +8,7 @@ use dps::arguments::StudyArguments;
 use dps::config::Override;
 use dps::init::{self, Given};
 use dps::readable::{shell_path, some};
+use dps::storage::Disk;
 use dps::streams::{err, prompt};
 use dps::supervise::{self, Hosts};
 use dps::{Error, Result, data, journal, records, results, settings, study};
@@ -77,9 +78,17 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> 
     let parts = parts.into_iter().map(|path| results::read(&path).map(|part| (path, part))).collect::<Result<Vec<_>>>()?;
     let count = parts.len();
     let merged = results::merge(parts)?;
+    let has_all_of = |old| {
+        results::merge(vec![(output.to_owned(), merged.clone()), (output.to_owned(), old)]).is_ok_and(|both| both.cells == merged.cells)
+    };
+    let moves = match output.exists() && !results::read(output).is_ok_and(has_all_of) {
+        true => journal::set_result_aside(output, &Disk)?,
+        false => Vec::new(),
+    };
     results::write(output, &merged)?;
     let state = if merged.complete { "complete" } else { "incomplete" };
-    Ok(format!("{}: {} from {}, {state}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
+    let moved: String = moves.iter().map(|(_, old)| format!("; what was there is {}", old.display())).collect();
+    Ok(format!("{}: {} from {}, {state}{moved}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
 }
 
 /// How far the study of the result file at `path` is: for people, as JSON, or as the line that changes with the study's progress.
