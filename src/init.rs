@@ -48,6 +48,9 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     if std::fs::symlink_metadata(path).is_ok() {
         return refuse("expected no such file, found one; name another, or move it away".to_owned());
     }
+    if path.extension().is_some_and(|ending| ending == "h5") {
+        return refuse("expected the name of a configuration, such as study.toml, found that of a result file; name another".to_owned());
+    }
     let missing: Vec<&str> =
         [(given.dataset.is_none() && given.path.is_none(), "--dataset or --path"), (given.optimizer.is_none(), "--optimizer")]
             .iter()

@@ -31,9 +31,10 @@ fn print(text: &str) {
     if let Err(cause) = output.write_all(text.as_bytes()).and_then(|()| output.flush())
         && cause.kind() != ErrorKind::BrokenPipe
     {
-        LOST.store(true, Ordering::Relaxed);
         let program = PROGRAM.get().map_or("dps", |name| name);
-        err(&format!("{program}: standard output cannot be written ({cause}); name a file or a pipe that can"));
+        if !LOST.swap(true, Ordering::Relaxed) {
+            err(&format!("{program}: standard output cannot be written ({cause}); name a file or a pipe that can"));
+        }
     }
 }
 

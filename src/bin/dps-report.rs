@@ -18,6 +18,7 @@ use dps::analysis::{Options, Report};
 use dps::arguments::ReportArguments;
 use dps::journal::{self, Lock};
 use dps::readable::{LINE, shell, shell_path, some, wrapped};
+use dps::settings::each_once;
 use dps::{Error, analysis, exit, results, storage, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -190,5 +191,6 @@ fn made(arguments: &ReportArguments, under_way: bool) -> dps::Result<Report> {
     }
     let ReportArguments { results: kept, style, goals, claims, .. } = arguments.clone();
     let refresh = arguments.live.then_some(REFRESH);
+    let goals = each_once(goals);
     analysis::report(files, &arguments.output, &Options { style, goals, refresh, under_way, kept, claims, digests })
 }

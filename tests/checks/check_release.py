@@ -17,6 +17,7 @@ import duckdb
 import pandas as pd
 import polars
 import dps_results
+import dps_results.releases
 
 
 class Silent(http.server.SimpleHTTPRequestHandler):
@@ -75,6 +76,11 @@ def main():
             sys.exit("a changed file was read")
         except ValueError as error:
             assert "expected trials.parquet with SHA-256" in str(error), error
+        try:
+            dps_results.releases.write([sys.argv[2]] * 2, copy, Path(copy) / "new")
+            sys.exit("a release has one file twice")
+        except ValueError as error:
+            assert "expected each file once" in str(error), error
     print(f"{folder}: {found!r} read by pandas, polars, DuckDB and dps_results")
 
 

@@ -699,10 +699,13 @@ fn a_configuration_names_its_data() {
 #[test]
 fn a_new_configuration_says_why_it_cannot_be_measured() {
     let data = every_format();
-    let written = |name: &str, path: &str| {
+    let init = |name: &str, path: &str| {
         let mut init = train();
         init.arg("init").arg(data.path().join(name)).args(["--path", path, "--optimizer", "sgd", "--data"]).arg(data.path());
-        let output = init.output().unwrap();
+        init.output().unwrap()
+    };
+    let written = |name: &str, path: &str| {
+        let output = init(name, path);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -711,4 +714,7 @@ fn a_new_configuration_says_why_it_cannot_be_measured() {
     assert!(said.contains(&format!("It cannot be measured as it is: {folder}/nowhere.npz: expected a folder of IDX")), "{said}");
     assert!(said.contains(&format!("dps-train pilot '{folder}/a study.toml' --data {folder};")), "{said}");
     assert!(!written("small.toml", "all.npz").contains("It cannot be measured"));
+    // The other commands take it for a result file.
+    let refused = init("study.h5", "all.npz");
+    assert!(refused.status.code() == Some(2) && !data.path().join("study.h5").exists(), "{refused:?}");
 }

@@ -129,13 +129,15 @@ def _sha256(path):
 
 def _studies(report, files):
     """The report's table of studies, and which of them each file is of, by the SHA-256 of the files."""
+    sums = [_sha256(path) for path in files]
+    again = [path for place, path in enumerate(files) if sums[place] in sums[:place]]
+    if again:
+        raise ValueError(f"{again[0]}: expected each file once, found it, or a copy of it, twice; leave one out")
     table = read_csv(os.path.join(report, "studies.csv"))
     if "files_sha256" not in table:
         raise ValueError(f"{report}: expected SHA-256 of its files in studies.csv, found none; write the report with this version of dps-report")
     of_sum = {digest.strip(): row.study for row in table.itertuples() for digest in str(row.files_sha256).split(";")}
-    owners = {}
-    for path in files:
-        owners[path] = of_sum.pop(_sha256(path), None)
+    owners = {path: of_sum.pop(digest, None) for path, digest in zip(files, sums)}
     others = [file for file, study in owners.items() if study is None]
     if others or of_sum:
         found = f"none of {', '.join(others)}" if others else f"one of {len(of_sum)} more"

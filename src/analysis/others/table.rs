@@ -60,8 +60,9 @@ fn studies(bytes: &[u8]) -> std::result::Result<Vec<Results>, String> {
             return Err(refused(study, "the name of a study"));
         }
         let key = CellKey {
+            // A sum with 0 is 0 where the text is -0.
             batch_size: count(size, "a batch size, a whole number from 1")?,
-            sparsity: real(sparsity, "the fraction of parameters removed, from 0 to below 1", |value| (0.0..1.0).contains(&value))?,
+            sparsity: real(sparsity, "the fraction of parameters removed, from 0 to below 1", |value| (0.0..1.0).contains(&value))? + 0.0,
         };
         let steps = count(steps, "a whole number of steps from 1 (leave out cells that did not reach the goal)")?;
         let goal = real(goal, "a number", f64::is_finite)?;
@@ -121,13 +122,14 @@ mod tests {
 
     #[test]
     fn rows_are_trials_of_cells_of_studies() {
-        let text = "study,goal,batch_size,sparsity,steps_to_result,seed\n85M,3.42,64,0,46000,1\n85M,3.42,128,0.0,23000.0,1\n\
+        let text = "study,goal,batch_size,sparsity,steps_to_result,seed\n85M,3.42,64,-0.0,46000,1\n85M,3.42,128,0.0,23000.0,1\n\
                     \"151M, wide\",3.24,64,0,96000,1\n85M,3.42,64,0,45000,2\n85M,3.3,64,0.9,90000,1\n";
         let found = studies(text.as_bytes()).unwrap();
         let names: Vec<_> = found.iter().map(|one| (one.workload.dataset.as_str(), one.workload.goal_error, one.cells.len())).collect();
         assert_eq!(names, [("85M", 3.42, 2), ("151M, wide", 3.24, 1), ("85M", 3.3, 1)]);
         assert_eq!(found[0].cells[0].trials.len(), 2);
         assert_eq!(found[0].cells.iter().map(Cell::steps_to_result).collect::<Vec<_>>(), [Some(45_000), Some(23_000)]);
+        assert!(found[0].cells[0].key.sparsity.is_sign_positive());
         assert_eq!(found[2].cells[0].key, CellKey { batch_size: 64, sparsity: 0.9 });
     }
 

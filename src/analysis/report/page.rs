@@ -215,7 +215,7 @@ fn parts<'a>(section: &'a Section, goals: &[f64]) -> Vec<Block<'a>> {
     tell("What was run", words::run(study), None);
     if !alone {
         tell("Steps-to-result K*", words::steps(study), Some(Part::Steps));
-        if !goals.is_empty() && is_of_dps(&study.results) {
+        if !goals.is_empty() && (is_of_dps(&study.results) || !has_trials(&study.results)) {
             tell("Other goals", words::goals(study, goals), None);
         }
         if has_trials(&study.results) {
