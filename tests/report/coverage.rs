@@ -154,7 +154,7 @@ fn said(name: &str, situation: &str) -> (f64, f64) {
         // The evaluations near the goal are many, and the limits those after which none is on the other side.
         FLAT_MEAN_ERROR => (COVERED.0, 1.0),
         "steps by which 9 of 10 are there" | "geometric mean of confirmed steps" => (COVERED.0, 0.99),
-        // An unevenness of 5 % that few means tell from their errors.
+        // An unevenness of 5 % that few means tell from their standard errors.
         "K of the confirmed fit over dense, at batch size 64" if situation == UNEVEN => (0.91, COVERED.1),
         // Orders of so few seeds are told by whole ones, and cells share their seeds, which the fit of medians leaves out.
         "critical batch size over dense, of medians" => (COVERED.0, 1.0),
@@ -420,7 +420,7 @@ fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
                 ("exponent of the measured ratios over the batch sizes", fits[1].fitted.trend(&fits[0].fitted).unwrap(), rises),
             ]);
         }
-        // A fit of means that follow the law, with nothing but their errors, is said to hold.
+        // A fit of means that follow the law, with nothing but their standard errors, is said to hold.
         let said = |goodness: f64| Estimate { value: goodness, low: 0.0, high: goodness };
         if sharpness == 1.0 && tuning == 0.0 {
             known.push(("goodness of the fit, dense: 0.05 or more", said(fits[0].goodness), 0.05));

@@ -11,7 +11,7 @@ use crate::statistics::FEWEST_SEEDS;
 /// The goodness of a fit below which its law is said not to hold.
 pub(super) const HOLDS: f64 = 0.05;
 
-/// The least goodness of a fit that is told: the errors of means are themselves known from few seeds.
+/// The least goodness of a fit that is told: the standard errors of means are themselves known from few seeds.
 const LEAST_GOODNESS: f64 = 0.001;
 
 /// Steps of a training with a fresh seed over K*, where no cell says.
@@ -229,7 +229,7 @@ impl<'s> Evidence<'s> {
         let of_each = |of: &dyn Fn(&ConfirmedFit) -> String| off.iter().map(|fit| of(fit)).collect::<Vec<_>>().join(", ");
         let (sparsities, goodness) = (of_each(&|fit| fit.fitted.sparsity.to_string()), of_each(&|fit| said(fit.goodness)));
         let point = format!(
-            "the means of sparsity {sparsities} lie farther from the law than their errors allow (goodness of the fit {goodness}): points are tuned \
+            "the means of sparsity {sparsities} lie farther from the law than their standard errors allow (goodness of the fit {goodness}): points are tuned \
              unevenly, by about {} %, or the law is another one{}",
             rough(100.0 * off.first()?.tuning),
             by_other_laws(fits)

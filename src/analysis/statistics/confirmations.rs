@@ -39,9 +39,9 @@ pub struct ConfirmedFit {
     pub fitted: Fitted,
     /// The fit to the medians of the cells whose medians have an error, and its ratios; none of a sparsity with fewer than three.
     pub of_medians: Option<Fitted>,
-    /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
+    /// How often means with these standard errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
-    /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
+    /// The deviation of log steps that the standard errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
     /// The least and the greatest ratio of critical batch sizes that the fits give where one batch size is left out of all of them, each with that
     /// batch size in examples. None of the dense network, and where too few batch sizes are left.
@@ -200,7 +200,7 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
         let (sharp, bent) =
             (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
         let of_medians = of_medians.iter().find(|medians| medians.sparsity == fitted.sparsity).cloned();
-        // The exponent by the errors of the means.
+        // The exponent by the standard errors of the means.
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
         ConfirmedFit { fitted, of_medians, goodness, tuning, without_one: without_one.get(place).copied().flatten(), sharp, bent }
     };

@@ -12,13 +12,13 @@ const FEWEST_POINTS: usize = 4;
 const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
 const WIDTH: f64 = (TRIED.1 - TRIED.0) / TRIED.2 as f64;
 
-/// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals; of means with known errors by squares
-/// over their variances. None where fewer than four batch sizes were measured.
+/// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals; of means with known standard errors by
+/// squares over their variances. None where fewer than four batch sizes were measured.
 ///
 /// The interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
 /// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. Squares that the width of the points' intervals
-/// makes are allowed too, so that no exponent is exact; of means with known errors 1.96², the limit of the profile likelihood of one number. Of two
-/// allowances the larger counts, so that intervals of few points are wide. A limit that is not within 0.1 to 4 is 0 or ∞.
+/// makes are allowed too, so that no exponent is exact; of means with known standard errors 1.96², the limit of the profile likelihood of one number.
+/// Of two allowances the larger counts, so that intervals of few points are wide. A limit that is not within 0.1 to 4 is 0 or ∞.
 pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
@@ -89,8 +89,8 @@ pub(super) fn squares_of_power(points: &[Point], weights: Option<&[f64]>) -> f64
     product(&left, &left)
 }
 
-/// The quadratic term of log K against log B, by least squares with Student's t, and no less than the steps within their intervals, or the errors of
-/// means, may move it: above 0 where the returns of larger batches diminish, 0 for a power law. None of fewer than four batch sizes.
+/// The quadratic term of log K against log B, by least squares with Student's t, and no less than the steps within their intervals, or the standard
+/// errors of means, may move it: above 0 where the returns of larger batches diminish, 0 for a power law. None of fewer than four batch sizes.
 pub fn curvature(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;

@@ -108,7 +108,7 @@ pub struct Fit {
     pub deviation: f64,
     /// Degrees of freedom of Student's t, by which its intervals are stretched.
     pub freedom: usize,
-    /// The scatter by which its resamples were made; none of means with known errors.
+    /// The scatter by which its resamples were made; none of means with known standard errors.
     scatter: Option<Scatter>,
     /// (c1, c2) of each resample.
     resamples: Vec<Law>,
@@ -334,7 +334,7 @@ impl Fit {
     /// A number of this fit over the same number of another that was fitted together with it. The resamples of each fit are stretched for its own few
     /// points, which is too much for a ratio: the difference of two numbers has more degrees of freedom than either (Welch's estimate, 1947, capped
     /// at those of all curves). So the ratios' logarithms are shrunk by the excess. They are not shrunk where a fit has three degrees of freedom or
-    /// fewer (in simulations Welch's estimate made the interval too narrow), nor for means with known errors.
+    /// fewer (in simulations Welch's estimate made the interval too narrow), nor for means with known standard errors.
     pub(super) fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
         let narrower = match (self.scatter, other.scatter) {

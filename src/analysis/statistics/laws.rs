@@ -99,7 +99,7 @@ mod tests {
             let points = made(exponent, c2);
             let of = |rival: Rival| rival.criterion(&points).unwrap();
             assert!(Rival::ALL.into_iter().all(|rival| rival == best || of(best) < of(rival)), "{best:?}: {:?}", Rival::ALL.map(of));
-            // With the errors known, the right law also explains what is left, and the others do not.
+            // With the standard errors known, the right law also explains what is left, and the others do not.
             let known = |rival: Rival| rival.criterion_of_means(&points).unwrap();
             let chance = |rival: Rival| beyond_chi_squared(known(rival).1, rival.freedom(10));
             assert!(

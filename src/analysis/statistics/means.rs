@@ -1,8 +1,8 @@
-//! The law c1/B + c2 fitted to means, or medians, of trainings with fresh seeds, whose errors are known.
+//! The law c1/B + c2 fitted to means, or medians, of trainings with fresh seeds, whose standard errors are known.
 //!
 //! Cells share their seeds. So the interval is made by drawing the seeds again, the same draws for all cells, and fitting the law to the means that
-//! follow. Where the means lie farther from the law than their errors allow, the points of some cells were tuned better than those of others: what is
-//! missing is a variance of its own, drawn for each cell.
+//! follow. Where the means lie farther from the law than their standard errors allow, the points of some cells were tuned better than those of
+//! others: what is missing is a variance of its own, drawn for each cell.
 
 use super::confirmed::{Confirmed, means_of_halves};
 use super::estimate::{normal, uniform};
@@ -15,7 +15,8 @@ use crate::statistics::{QUANTILE, student};
 pub enum Middle {
     /// The geometric mean, in which failures count as the tail of a log-normal distribution.
     Mean,
-    /// The median, which does not move with how long failed trainings would have taken. That cells share their seeds does not enter its errors.
+    /// The median, which does not move with how long failed trainings would have taken. That cells share their seeds does not enter its standard
+    /// error.
     Median,
 }
 
@@ -24,7 +25,7 @@ pub enum Middle {
 pub struct Mean<'a> {
     /// Batch size in examples, at least 1.
     pub batch_size: f64,
-    /// Confirmations of the cell, of which the number and its error are finite.
+    /// Confirmations of the cell, of which the number and its standard error are finite.
     pub confirmed: &'a Confirmed,
     /// Which number it is.
     pub middle: Middle,
@@ -78,13 +79,13 @@ impl<'a> Mean<'a> {
 pub struct MeanFit {
     /// The fit.
     pub fit: Fit,
-    /// How often means with these errors would lie as far from the law, if it held.
+    /// How often means with these standard errors would lie as far from the law, if it held.
     pub goodness: f64,
     /// The means as points of the fit.
     pub points: Vec<Point>,
 }
 
-/// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
+/// The fits of curves that share their seeds, and the deviation of the logarithms of means that their standard errors leave over (0: none).
 pub fn fit_means<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<MeanFit, String>>, f64) {
     let (curves, freedom, variance) = weighed(curves);
     // A deviation that is estimated from few points is uncertain: Student's t stretches it.
@@ -115,7 +116,7 @@ pub fn laws<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> Vec<Option<Law>> {
     curves.iter().map(|means| means.as_ref().ok().map(law)).collect()
 }
 
-/// The means of each curve, the degrees of freedom of all, and the variance that their errors leave over.
+/// The means of each curve, the degrees of freedom of all, and the variance that their standard errors leave over.
 fn weighed<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<Means<'a>, String>>, usize, f64) {
     let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means.as_ref())).collect();
     let freedom: usize = curves.iter().flatten().map(Means::freedom).sum();
@@ -123,8 +124,8 @@ fn weighed<'a>(curves: &'a [impl AsRef<[Mean<'a>]>]) -> (Vec<Result<Means<'a>, S
     (curves, freedom, variance)
 }
 
-/// The variance of log means beyond their errors with which the weighted `squares` are as many as there are degrees of freedom (Paule and Mandel,
-/// 1982).
+/// The variance of log means beyond their standard errors with which the weighted `squares` are as many as there are degrees of freedom (Paule and
+/// Mandel, 1982).
 pub(super) fn left_over(squares: impl Fn(f64) -> f64, freedom: usize) -> f64 {
     if squares(0.0) <= freedom as f64 {
         return 0.0;

@@ -42,7 +42,7 @@ pub trait Shape: Clone {
 /// A law fitted to curves that share their seeds.
 #[derive(Debug, Clone)]
 pub struct Shaped<S> {
-    /// How often means with these errors would lie as far from the law, if it held for all curves.
+    /// How often means with these standard errors would lie as far from the law, if it held for all curves.
     pub goodness: f64,
     shape: S,
     resamples: Vec<S>,

@@ -23,7 +23,7 @@ const MEAN_ERROR: &str = "__Mean error__: the first evaluation at which the mean
 /// Text above the table of the fits of medians.
 const MEDIANS: &str = "The same law fitted to the medians, each by its interval, or by its lower half where many failures leave no upper limit; \
                        a cell of which half failed is left out. Geometric means count failed trainings as the tail of a log-normal \
-                       distribution, medians need no distribution. The fit takes the errors of the medians as independent, although cells share \
+                       distribution, medians need no distribution. The fit takes the standard errors of the medians as independent, although cells share \
                        seeds: the intervals of ratios may be too wide by that, those of c1 and c2 too narrow.";
 
 /// Text above the table of scatter.
@@ -137,9 +137,9 @@ pub fn fitted(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block
         return Vec::new();
     }
     let text = format!(
-        "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of {} draws of the seeds, the same ones for all cells, as \
-         cells share them. __Goodness of the fit__: how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or \
-         the points were tuned unevenly. __Uneven tuning__: the scatter of means beyond their errors, over all sparsities; the intervals have it. \
+        "K ≈ c1/B + c2 fitted to the geometric means, each by its standard error. Intervals are those of {} draws of the seeds, the same ones for all cells, as \
+         cells share them. __Goodness of the fit__: how often means with these standard errors would lie as far from the law, if it held; below 0.05 it does not, or \
+         the points were tuned unevenly. __Uneven tuning__: the scatter of means beyond their standard errors, over all sparsities; the intervals have it. \
          __Without one batch size__: the least and the greatest ratio of critical batch sizes where one batch size, named behind it, is left out of all \
          curves.",
         count(RESAMPLES)

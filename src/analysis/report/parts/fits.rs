@@ -67,7 +67,7 @@ const LAWS: &str = "The law beside others: Akaike's criterion for few points (AI
 
 /// Text added where laws are fitted to confirmed steps.
 const LAWS_OF_MEANS: &str = " Means of confirmed steps have errors, which the criterion takes for the least that they scatter. __Goodness of the fit__: how often \
-                             means with these errors would lie as far from the law, if it held and points were tuned alike.";
+                             means with these standard errors would lie as far from the law, if it held and points were tuned alike.";
 
 /// The law beside others; nothing of fewer than six batch sizes.
 pub fn laws(fits: &[Fitted], confirmed: &[ConfirmedFit]) -> Vec<Block<'static>> {
