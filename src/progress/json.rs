@@ -31,7 +31,7 @@ impl Observer for Json {
             Event::Moment { key, moment, left } => json!({
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
                 "last_step": moment.last_step, "best_errors": best, "best_is_bound": is_bound, "loss": moment.loss,
-                "training_examples": moment.examples, "seconds": moment.seconds, "left": left,
+                "example_gradients": moment.examples, "seconds": moment.seconds, "left": left,
             }),
             Event::Detail(line) => json!({ "event": "detail", "line": line }),
             Event::Note(line) => json!({ "event": "note", "line": line }),

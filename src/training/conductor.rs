@@ -23,7 +23,7 @@ pub struct Moment {
     pub least_errors: Option<u32>,
     /// The training loss of the trial that was nearest the goal at the last evaluation.
     pub loss: Option<f32>,
-    /// Training examples gone through by all lanes.
+    /// Gradients of one example each that all lanes have taken, with the steps of lanes that have broken since the last evaluation.
     pub examples: u64,
     /// This rank's seconds.
     pub seconds: f64,
