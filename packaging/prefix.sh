@@ -45,7 +45,7 @@ install() { # NAME URL SHA-256 OPTION…: configures, builds and installs a libr
 
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}/pool/main
 mkdir -p "$prefix/sources"
-# HDF5 compresses by zlib. Its archive becomes a part of HDF5's library, so that nothing has to find it when programs start.
+# HDF5 compresses by zlib. The archive libz.a becomes a part of HDF5's library, so that nothing has to find it when programs start.
 CFLAGS="-O2 -fPIC" install zlib "$mirror/z/zlib/zlib_1.2.13.dfsg.orig.tar.bz2" 71feb7947e3c00ef125f83b79a4e529bde31171e5babe48b391f06758d1ab0a1 \
   --static
 install hdf5-with-zlib "$mirror/h/hdf5/hdf5_1.10.8+repack1.orig.tar.gz" 7b38e58ff83b13fd8959a90b13bf896bc318ba096c940ab0847abf3ad41a0b31 \

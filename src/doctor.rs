@@ -9,6 +9,7 @@ use crate::comm::{MemoryLimit, Single, launcher, processor_model, threads};
 use crate::data::{DataFile, DatasetName, fetching, locate};
 use crate::exit;
 use crate::readable::some;
+use crate::reader;
 use crate::version::VERSION_AND_COMMIT;
 
 /// Findings of the doctor, in the order in which they are printed.
@@ -119,7 +120,7 @@ fn mpi() -> String {
 
 fn hdf5() -> String {
     let (major, minor, patch) = ::hdf5::library_version();
-    let zlib = if ::hdf5::filters::deflate_available() { "" } else { ", without zlib: compressed files cannot be read" };
+    let zlib = if reader::has_deflate() { "" } else { ", without zlib: compressed files cannot be read" };
     format!("{major}.{minor}.{patch}{zlib}")
 }
 

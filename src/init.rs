@@ -37,6 +37,12 @@ pub struct Given {
 /// Asks a person a question and returns the line that was answered; `None` at the end of the input.
 pub type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
+/// The refusal of a name for a configuration: dps-train takes a file whose name ends in `.h5` for a result file.
+pub fn refused_name(path: &Path) -> Option<&'static str> {
+    let is_of_results = path.extension().is_some_and(|ending| ending == "h5");
+    is_of_results.then_some("expected the name of a configuration, such as study.toml, found that of a result file; name another")
+}
+
 /// Writes a new configuration with comments to `path`, and gives it. What is not given is asked; `ask` is `None` where nobody can be asked. `classes`
 /// counts the classes of images of one's own, for the last layer of a list.
 ///
@@ -48,8 +54,8 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     if std::fs::symlink_metadata(path).is_ok() {
         return refuse("expected no such file, found one; name another, or move it away".to_owned());
     }
-    if path.extension().is_some_and(|ending| ending == "h5") {
-        return refuse("expected the name of a configuration, such as study.toml, found that of a result file; name another".to_owned());
+    if let Some(problem) = refused_name(path) {
+        return refuse(problem.to_owned());
     }
     let missing: Vec<&str> =
         [(given.dataset.is_none() && given.path.is_none(), "--dataset or --path"), (given.optimizer.is_none(), "--optimizer")]

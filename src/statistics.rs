@@ -124,8 +124,8 @@ pub fn in_play(seeds: &[usize]) -> Vec<usize> {
     (0..seeds.len()).filter(|&place| Some(&seeds[place]) == most).collect()
 }
 
-/// By how much the error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent trainings: a
-/// point that one half chose and the other did not was slower there, and both halves are measured by such points.
+/// By how much the standard error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent
+/// trainings: a point that one half chose and the other did not was slower there, and both halves are measured by such points.
 pub fn by_each_other(points: usize) -> f64 {
     if points > 1 { BY_EACH_OTHER } else { 1.0 }
 }

@@ -43,7 +43,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "storage",
     ]),
     ("pilot", &["analysis", "config", "network", "optimizer", "readable", "records", "results", "settings"]),
-    ("doctor", &["backend", "comm", "data", "error", "exit", "readable", "version"]),
+    ("doctor", &["backend", "comm", "data", "error", "exit", "readable", "reader", "version"]),
     ("init", &["config", "data", "error", "network", "optimizer", "settings"]),
     ("arguments", &["analysis", "config", "data", "exit", "init", "optimizer", "pilot", "progress", "settings", "version"]),
 ];

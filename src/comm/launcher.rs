@@ -106,13 +106,15 @@ impl Launched {
     }
 }
 
-/// Whether process `rank` speaks for all that the launcher started. The others wait first: a launcher ends them all as soon as one has ended with an
-/// error, perhaps before the first one has said it.
-pub fn speaks_for_all(rank: usize) -> bool {
+/// How long other processes give the first one to speak.
+const FIRST_SPEAKS: Duration = Duration::from_secs(1);
+
+/// Waits, in any process but the first, before it ends with an error that the first one says: a launcher ends all processes as soon as one has ended
+/// so.
+pub fn let_the_first_speak(rank: usize) {
     if rank > 0 {
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(FIRST_SPEAKS);
     }
-    rank == 0
 }
 
 /// This process's command, started on so many ranks by the mpirun that belongs to the program's MPI.

@@ -66,8 +66,8 @@ unsafe extern "C" {
     fn H5PLset_loading_state(plugins: c_uint) -> herr_t;
 }
 
-/// Has HDF5 load filters that it lacks only from the folder that the environment names. By itself it would look in a folder whose path was compiled
-/// in, with `static-hdf5` one below the folder of the build: on another machine anybody may be able to make that folder.
+/// Has HDF5 load filters that it lacks only from the folders that the environment names. By itself it would look in folders whose paths were compiled
+/// in, with `static-hdf5` one below the folder of the build too: on another machine anybody may be able to make that folder.
 fn load_named_plugins_only() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -76,6 +76,13 @@ fn load_named_plugins_only() {
             hdf5::sync::sync(|| unsafe { H5PLset_loading_state(0) });
         }
     });
+}
+
+/// Whether this HDF5 was built with zlib, so that it compresses by deflate.
+pub(crate) fn has_deflate() -> bool {
+    // HDF5 looks for a plugin where it has no deflate of its own.
+    load_named_plugins_only();
+    hdf5::filters::deflate_available()
 }
 
 /// Opens an HDF5 file that [`is_hdf5`] has seen.

@@ -13,7 +13,7 @@ mod process;
 
 pub(crate) use chunks::{is_readable, write_values};
 pub(crate) use end::Problem;
-pub(crate) use file::{MOST_INFLATED, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
+pub(crate) use file::{MOST_INFLATED, has_deflate, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
 pub(crate) use process::ask;
 pub use process::{Task, begin};
 

@@ -5,7 +5,7 @@ use hdf5::types::{FixedUnicode, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, DatasetBuilder, Extents, H5Type, Location};
 
 use super::codes::exactly;
-use crate::reader::one_line;
+use crate::reader::{has_deflate, one_line};
 
 /// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
 const TEXT_BYTES: usize = 32_768;
@@ -161,7 +161,7 @@ pub(super) fn compressed(mut builder: DatasetBuilder, shape: &[usize]) -> Datase
             rows = (rows / *len).max(1);
         }
         builder = builder.chunk(chunk);
-        if hdf5::filters::deflate_available() {
+        if has_deflate() {
             builder = builder.shuffle().deflate(4);
         }
         builder = builder.fletcher32();

@@ -15,10 +15,11 @@ fn words<R: Serialize>(record: &R) -> [u64; WORDS] {
     std::array::from_fn(|word| u64::from_le_bytes(bytes.as_chunks().0[word]))
 }
 
-/// The record of such words; none where they are of another program.
+/// The record of such words; none where they are no such record.
 fn record<R: DeserializeOwned>(words: &[u64; WORDS]) -> Option<R> {
     let bytes = words.map(u64::to_le_bytes);
-    postcard::take_from_bytes(bytes.as_flattened()).ok().map(|(record, _)| record)
+    let (record, rest) = postcard::take_from_bytes(bytes.as_flattened()).ok()?;
+    rest.iter().all(|&byte| byte == 0).then_some(record)
 }
 
 /// G groups of D ranks, G·D = W. Trial i belongs to group i mod G.
@@ -109,5 +110,6 @@ mod tests {
         }
         is_received(u32::MAX);
         assert_eq!(record::<Outcome>(&[u64::MAX; WORDS]), None);
+        assert_eq!(record::<u32>(&[1, 0, 0, 0, 1]), None);
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds HDF5, Open MPI and dps in a home folder, by packaging/prefix.sh: prefix.sh FOLDER. Prints a line a check, then "N passed, M failed".
+# Builds zlib, HDF5, Open MPI and dps in a home folder, by packaging/prefix.sh: prefix.sh FOLDER. Prints a line a check, then "N passed, M failed".
 #
 # The build runs in a root folder of Debian 12 that has compilers, and neither MPI nor HDF5 nor libclang, as a user who is not root. The root folder
 # gets this machine's Rust and the crates that cargo has fetched here. Needs root, and Debian's package mmdebstrap.
@@ -47,13 +47,13 @@ inside() { # COMMAND…: as a user of the root folder, with what this machine sa
   done
   chroot --userspec=1000:1000 "$root" /usr/bin/env -i "${kept[@]}" /bin/bash -c 'cd ~/dps && "$@"' - "$@"
 }
-has_neither() { ! compgen -G "$root/usr/bin/mpi*" && ! compgen -G "$root/usr/lib/*/libhdf5*"; }
+has_none() { ! compgen -G "$root/usr/bin/mpi*" && ! compgen -G "$root/usr/lib/*/libhdf5*" && [ ! -e "$root/usr/include/zlib.h" ]; }
 
 check "a root folder with compilers" base
 check "the sources are there" sources
-check "it has neither MPI nor HDF5" has_neither
+check "it has neither MPI nor HDF5 nor what programs are built with zlib by" has_none
 mounts || exit 1
-check "HDF5, Open MPI and dps are built" inside packaging/prefix.sh $home/prefix
+check "zlib, HDF5, Open MPI and dps are built" inside packaging/prefix.sh $home/prefix
 check "the doctor finds the new Open MPI" doctor inside '^MPI +Open MPI v4.1.4'
 check "a study on two ranks, and its report" ranks inside configs tests/fixtures/data
 check "the report of a published result file" inside dps-report docs/experiments/data/adamw-fashion-mnist.h5 --output published

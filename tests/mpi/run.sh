@@ -48,7 +48,8 @@ start() { # PROGRAM LAUNCHER RANKS OUTPUT: the study, with the exit code of its 
 }
 
 same() { # A B: all cells of two results are there, with the same records: merge refuses others.
-  "$folder/mpi-system/dps-train" merge "$1" "$2" --output same.h5 --force 2>&1 | grep -q "4 cells from 2 files, complete"
+  rm -f same.h5
+  "$folder/mpi-system/dps-train" merge "$1" "$2" --output same.h5 2>&1 | grep -q "4 cells from 2 files, complete"
 }
 measures() { start "$1" "$2" "$3" "$1-$2-$3.h5" >"$1-$2-$3.log" 2>&1 && same whole.h5 "$1-$2-$3.h5"; }
 names() { "$folder/mpi-$1/dps-train" doctor --data data | grep -q "^MPI .*$2"; }

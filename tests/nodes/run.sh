@@ -29,7 +29,7 @@ on() { nsenter --target "$(cat "$work/nodes/$1.pid")" --all --wd="$work" -- "${@
 train() { "$programs/dps-train" "$@"; }
 status_says() { said <(train status "$1") "$2"; }
 # All cells are measured, with the same records: merge refuses others.
-same() { [[ $(train status --progress "$1") == "cells 4 "* ]] && train merge whole.h5 "$1" --output same.h5 --force >same.log 2>&1 && said same.log "4 cells from 2 files, complete"; }
+same() { [[ $(train status --progress "$1") == "cells 4 "* ]] && rm -f same.h5 && train merge whole.h5 "$1" --output same.h5 >same.log 2>&1 && said same.log "4 cells from 2 files, complete"; }
 # One cell is finished, and the checkpoint has steps of the next one.
 under_way() { [[ $(train status --progress "$1" 2>/dev/null) =~ "cells "[1-3].*step\ [1-9] ]]; }
 received() { nsenter --target "$(cat "$work/nodes/switch.pid")" --net cat /proc/net/dev | sed -n "s/^ *$1: *\([0-9]*\) .*/\1/p"; }

@@ -438,15 +438,18 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
         );
     }
     // In whatever order files come, confirmed steps are those of seeds that draw all anew; where there are none of these, that is said.
-    for (kinds, said) in [(["\"order\"", "\"weights\", \"order\""], false), (["\"weights\"", "\"weights\""], true)] {
+    let both = "\"weights\", \"order\"";
+    for (kinds, first, said) in
+        [(["\"order\"", both], "1.h5", false), ([both, "\"order\""], "0.h5", false), (["\"order\"", "\"order\""], "0.h5", true)]
+    {
         let files = kinds.map(|vary| {
             let results = confirmed_study(1, &[2, 8, 32, 128], [DENSE, DENSE], 0.0, 1.0).results;
             Results { configuration: confirmed(vary).configuration, ..results }
         });
         let (both, _folder) = report(files.to_vec());
-        assert_eq!(both.studies[0].sources[0], if said { "0.h5" } else { "1.h5" });
-        let warns = both.warnings.iter().any(|warning| warning.contains("drew only the weights anew"));
-        let answers = both.answers[0].sentences[2].contains("fresh seeds drew only the weights anew");
+        assert_eq!(both.studies[0].sources[0], first);
+        let warns = both.warnings.iter().any(|warning| warning.contains("drew only the order anew"));
+        let answers = both.answers[0].sentences[2].contains("fresh seeds drew only the order anew");
         assert_eq!((warns, answers), (said, said), "{:?} {:?}", both.warnings, both.answers[0].sentences);
     }
     // Of cells that the first file lacks, confirmations of another kind are left out of the fits, which a warning says.

@@ -195,6 +195,11 @@ fn an_existing_file_is_replaced_only_by_force_and_a_study_never() {
     succeed(&mut merge(&[&a, &b], &output, &["--force"]));
     assert!(!old(2).exists());
     succeed(&mut merge(&[&a], &output, &["--force"]));
+    // A link is replaced, and what it leads to is not touched.
+    let link = study.at("link.h5");
+    std::os::unix::fs::symlink(old(1), &link).unwrap();
+    succeed(&mut merge(&[&a], &link, &["--force"]));
+    assert!(fs::symlink_metadata(&link).unwrap().is_file() && fs::read_to_string(old(1)).unwrap() == "a letter");
     assert_eq!([results::read(&output).unwrap().cells.len(), results::read(&old(2)).unwrap().cells.len()], [2, 4]);
     let sentence = refusal(&mut merge(&[&output], &a, &["--force"]), &a);
     assert!(sentence.contains("a.journal"), "{sentence}");

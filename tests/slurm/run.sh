@@ -31,7 +31,7 @@ train() { "$DPS_TRAIN" "$@"; }
 under_way() { [[ $(train status --progress "$1" 2>/dev/null) =~ step\ [1-9] ]]; }
 all_measured() { [[ $(train status --progress "$1" 2>/dev/null) == "cells $2 "* ]]; }
 # Cells of two results have the same records: merge refuses others.
-same() { train merge "$1" "$2" --output "$work/same.h5" --force >"$work/same.log" 2>&1 && said "$work/same.log" "$3 cells from 2 files, complete"; }
+same() { rm -f "$work/same.h5" && train merge "$1" "$2" --output "$work/same.h5" >"$work/same.log" 2>&1 && said "$work/same.log" "$3 cells from 2 files, complete"; }
 
 export SLURM_CONF=$work/c/slurm.conf OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export DPS_TRAIN=$programs/dps-train DPS_REPORT=$programs/dps-report DPS_LAUNCH="mpirun --bind-to none"

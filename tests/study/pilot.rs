@@ -64,6 +64,8 @@ fn its_proposal_reaches_its_goal_in_every_corner() {
 
     // Nothing is overwritten.
     assert!(fail(&mut pilot(folder.path(), &[]), 2).contains("expected no such file, found one"));
+    // The other commands would take the proposal for a result file.
+    assert!(fail(&mut pilot(folder.path(), &["-o", "new.h5"]), 2).contains("expected the name of a configuration"));
 }
 
 #[test]

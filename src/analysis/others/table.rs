@@ -60,8 +60,8 @@ fn studies(bytes: &[u8]) -> std::result::Result<Vec<Results>, String> {
             return Err(refused(study, "the name of a study"));
         }
         let key = CellKey {
-            // A sum with 0 is 0 where the text is -0.
             batch_size: count(size, "a batch size, a whole number from 1")?,
+            // Adding 0 makes -0 0.
             sparsity: real(sparsity, "the fraction of parameters removed, from 0 to below 1", |value| (0.0..1.0).contains(&value))? + 0.0,
         };
         let steps = count(steps, "a whole number of steps from 1 (leave out cells that did not reach the goal)")?;

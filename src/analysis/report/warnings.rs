@@ -48,8 +48,8 @@ impl fmt::Display for Warning {
     }
 }
 
-/// One warning a kind of problem: layers without a weight, cells that are missing, half confirmed or reached no goal, whose best point lies at an
-/// edge of the search space, that too few trials decided, or whose K* still falls with the number of trials.
+/// One warning a kind of problem: fresh seeds that draw a part anew, layers without a weight, cells that are missing, half confirmed or reached no
+/// goal, whose best point lies at an edge of the search space, that too few trials decided, or whose K* still falls with the number of trials.
 pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let mut found = study.notes.clone();
     let is_of_dps = is_of_dps(&study.results);

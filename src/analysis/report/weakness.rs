@@ -214,7 +214,12 @@ impl<'s> Evidence<'s> {
         );
         let both = Varied::ALL.map(|varied| format!("\"{varied}\"")).join(", ");
         let command = format!("{} --set 'confirm.vary=[{both}]' -o CONFIRMED.h5", self.confirm_command());
-        Some(Weakness::new(point, format!("seeds that draw both ({command}) would tell"), self.hours_to_confirm(self.reached()), command))
+        Some(Weakness::new(
+            point,
+            format!("seeds that draw both ({command}) would show how wide they are"),
+            self.hours_to_confirm(self.reached()),
+            command,
+        ))
     }
 
     fn without_fit(&self, fits: &[&Fitted]) -> Option<Weakness> {

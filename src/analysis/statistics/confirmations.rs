@@ -37,7 +37,7 @@ pub struct ConfirmedCell {
 pub struct ConfirmedFit {
     /// The fit to the geometric means, and its ratios to the dense network's.
     pub fitted: Fitted,
-    /// The fit to the medians of the cells whose medians have an error, and its ratios; none of a sparsity with fewer than three.
+    /// The fit to the medians of the cells whose medians have a standard error, and its ratios; none of a sparsity with fewer than three.
     pub of_medians: Option<Fitted>,
     /// How often means with these standard errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,

@@ -159,7 +159,7 @@ mod tests {
         assert!(equal.low < -0.1 && equal.high > 0.1, "{equal:?}");
     }
 
-    /// Means whose errors differ tenfold: the noisy end says little, whatever it happens to be.
+    /// Means whose standard errors differ tenfold: the noisy end says little, whatever it happens to be.
     #[test]
     fn errors_of_means_widen_what_few_of_them_say() {
         let sizes = [2, 8, 32, 128, 512, 2048];

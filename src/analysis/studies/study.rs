@@ -55,19 +55,25 @@ pub struct StudyResults {
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
 /// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of such the one with the most confirmations, of
-/// such the one with the longest race, of equals the first. Confirmations are those of the first file that asks for some, before others of one whose
-/// seeds draw all random numbers anew; others are kept where their seeds draw the same anew, and beside the study's cells where they draw something
-/// else.
+/// such the one with the longest race, of equals the first. Confirmations are those of the first file whose fresh
+/// seeds draw all random numbers anew, or where there is none of the first that asks for some; others are kept where their seeds draw the same anew,
+/// and beside the study's cells where they draw something else.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
-    let mut parts: Vec<StudyResults> = files.into_iter().map(StudyResults::of_file).collect();
-    parts.sort_by_key(|part| part.varies_alone().is_some());
-    let mut studies: Vec<StudyResults> = Vec::new();
-    for part in parts {
-        match studies.iter_mut().find(|study| study.is_of(&part, &BESIDE_THE_STUDY)) {
-            Some(study) => study.join(part),
-            None => studies.push(part),
+    let mut parts: Vec<Vec<StudyResults>> = Vec::new();
+    for part in files.into_iter().map(StudyResults::of_file) {
+        match parts.iter_mut().find(|known| known[0].is_of(&part, &BESIDE_THE_STUDY)) {
+            Some(known) => known.push(part),
+            None => parts.push(vec![part]),
         }
     }
+    let joined = |mut parts: Vec<StudyResults>| {
+        parts.sort_by_key(|part| part.varies_alone().is_some());
+        parts.into_iter().reduce(|mut study, part| {
+            study.join(part);
+            study
+        })
+    };
+    let mut studies: Vec<StudyResults> = parts.into_iter().filter_map(joined).collect();
     let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
     let keys = told_apart(&studies, &names);
     for ((study, name), keys) in studies.iter_mut().zip(&names).zip(&keys) {
@@ -411,7 +417,7 @@ impl StudyResults {
         }
         self.races = each_once(self.races.drain(..).chain(other.races));
         if left_out > 0 {
-            let differ: Vec<String> = otherwise.iter().map(|found| found.between("the first file", "this one")).collect();
+            let differ: Vec<String> = otherwise.iter().map(|found| found.between(&self.sources[0], "this one")).collect();
             self.notes.push(format!(
                 "The confirmations of {} in {} are left out, as they are of another kind ({}).",
                 some(left_out, "cell"),

@@ -287,7 +287,7 @@ pub enum Train {
         /// The result file of the whole.
         #[arg(short, long, value_name = "FILE")]
         output: PathBuf,
-        /// Replace the file, if it is there.
+        /// Replace the file, if it is there. Unless the new one has all that is in it, the old one is kept as FILE.old-N.
         #[arg(long)]
         force: bool,
     },

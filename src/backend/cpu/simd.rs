@@ -69,8 +69,8 @@ pub(super) trait Simd: Copy {
 /// Code compiled once for each vector unit. Everything it calls must be `#[inline(always)]`, or it is compiled for none of them;
 /// what is large and used by several goes through [`Simd::call`] instead.
 pub(super) trait Kernel {
-    /// Computes. A kernel checks the lengths that its addresses rely on. A kernel that relies on more than lengths is made by an unsafe
-    /// function, or only inside the folder whose code meets the further conditions.
+    /// Runs the kernel by the vector unit `S`. A kernel checks the lengths that its addresses rely on. A kernel that relies on more than lengths is
+    /// made by an unsafe function, or only inside the folder whose code meets the further conditions.
     fn run<S: Simd>(self);
 }
 

@@ -1,6 +1,7 @@
 //! The commands that look at studies, or prepare or supervise them, without training. A command gives the text that it prints, or its exit code.
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use dps::arguments::StudyArguments;
 use dps::config::Override;
 use dps::init::{self, Given};
 use dps::readable::{shell_path, some};
+use dps::results::Results;
 use dps::storage::Disk;
 use dps::streams::{err, prompt};
 use dps::supervise::{self, Hosts};
@@ -78,17 +80,28 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> 
     let parts = parts.into_iter().map(|path| results::read(&path).map(|part| (path, part))).collect::<Result<Vec<_>>>()?;
     let count = parts.len();
     let merged = results::merge(parts)?;
-    let has_all_of = |old| {
-        results::merge(vec![(output.to_owned(), merged.clone()), (output.to_owned(), old)]).is_ok_and(|both| both.cells == merged.cells)
-    };
-    let moves = match output.exists() && !results::read(output).is_ok_and(has_all_of) {
-        true => journal::set_result_aside(output, &Disk)?,
+    let is_file = fs::symlink_metadata(output).is_ok_and(|found| found.is_file());
+    let moves = match is_file && !results::read(output).is_ok_and(|old| has_all_of(&merged, old)) {
+        true => journal::set_result_aside(output, &Disk)
+            .map_err(|error| Error::Results { path: output.to_owned(), problem: error.to_string() })?,
         false => Vec::new(),
     };
-    results::write(output, &merged)?;
+    results::write(output, &merged).inspect_err(|_| {
+        // The name has what it had before; where that fails too, the old file is beside it.
+        moves.iter().for_each(|(name, old)| drop(fs::rename(old, name)));
+    })?;
     let state = if merged.complete { "complete" } else { "incomplete" };
     let moved: String = moves.iter().map(|(_, old)| format!("; what was there is {}", old.display())).collect();
     Ok(format!("{}: {} from {}, {state}{moved}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
+}
+
+/// Whether results have every cell and every start of an older file.
+fn has_all_of(merged: &Results, old: Results) -> bool {
+    let part = |results| (PathBuf::new(), results);
+    results::merge(vec![part(merged.clone()), part(old)]).is_ok_and(|both| {
+        let agree = both.cells.iter().zip(&merged.cells).all(|(one, other)| one.agrees(other));
+        agree && both.cells.len() == merged.cells.len() && both.environment.starts == merged.environment.starts
+    })
 }
 
 /// How far the study of the result file at `path` is: for people, as JSON, or as the line that changes with the study's progress.

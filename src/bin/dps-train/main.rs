@@ -90,7 +90,12 @@ fn run() -> u8 {
         }
         Ok(Train::Data(DataCommand::Check { config, set, data })) => print(commands::check_data(&config, &set, &data.folder)),
         // Under mpirun every rank reads the command line; the first one speaks.
-        Err(answer) if !launcher::speaks_for_all(launcher::rank()) => answer.exit_code() as u8,
+        Err(answer) if launcher::rank() > 0 => {
+            if answer.use_stderr() {
+                launcher::let_the_first_speak(launcher::rank());
+            }
+            answer.exit_code() as u8
+        }
         Err(answer) => streams::usage(&answer),
     }
 }

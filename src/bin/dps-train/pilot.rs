@@ -78,6 +78,9 @@ fn begin(asked: &StudyArguments) -> Result<String> {
             "expected the name of a file for the proposal, found that of a folder; choose another --output".to_owned(),
         ));
     }
+    if let Some(problem) = dps::init::refused_name(&output) {
+        return Err(refuse(&output, problem.to_owned()));
+    }
     let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
     for (path, is_written_over) in [(&output, is_there(&output)), (&picture, is_there(&picture) && !is_picture(&picture))] {
         if is_written_over {

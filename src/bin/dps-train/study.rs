@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dps::arguments::{Source, StudyArguments};
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
-use dps::comm::launcher::{Launched, command_line, speaks_for_all};
+use dps::comm::launcher::{Launched, command_line, let_the_first_speak};
 use dps::comm::{Communicator, MemoryLimit, Single, together};
 use dps::config::Override;
 use dps::data::{Dataset, Facts};
@@ -23,6 +23,12 @@ use dps::{Error, Result, analysis, exit, journal, progress, results, settings, s
 use crate::common::leave;
 use crate::plan::plan;
 
+/// The exit code of a process that has not found the others of its launcher. The first one says the error.
+fn lonely(launched: &Launched, progress: ProgressForm, error: &Error) -> u8 {
+    let_the_first_speak(launched.rank);
+    fail(launched.rank == 0, progress, error)
+}
+
 /// Runs `train` on the ranks of MPI, or on this process alone. The exit code is that of `train`.
 #[cfg(feature = "mpi")]
 pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
@@ -30,8 +36,7 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
         return train(&Single, "none".into());
     }
     let launched = Launched::now();
-    // The first of processes that have not found each other speaks.
-    let lonely = |error: Error| fail(speaks_for_all(launched.rank), progress, &error);
+    let lonely = |error: Error| lonely(&launched, progress, &error);
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
         return lonely(error);
     }
@@ -56,7 +61,7 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
 pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
     let launched = Launched::now();
     if let Err(error) = launched.check(1, None) {
-        return fail(speaks_for_all(launched.rank), progress, &error);
+        return lonely(&launched, progress, &error);
     }
     train(&Single, "none".into())
 }

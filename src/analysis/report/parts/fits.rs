@@ -66,7 +66,7 @@ const LAWS: &str = "The law beside others: Akaike's criterion for few points (AI
                     paper's law explains the steps better, for the numbers that each fits; by 10 it leaves the other no support.";
 
 /// Text added where laws are fitted to confirmed steps.
-const LAWS_OF_MEANS: &str = " Means of confirmed steps have errors, which the criterion takes for the least that they scatter. __Goodness of the fit__: how often \
+const LAWS_OF_MEANS: &str = " Means of confirmed steps have standard errors, which the criterion takes for the least that they scatter. __Goodness of the fit__: how often \
                              means with these standard errors would lie as far from the law, if it held and points were tuned alike.";
 
 /// The law beside others; nothing of fewer than six batch sizes.

@@ -4,13 +4,13 @@ use super::super::document::Block;
 use super::super::numbers::{ABSENT, NOT_MEASURED};
 use super::steps::crossed;
 use crate::analysis::statistics::{Bounds, threshold};
-use crate::analysis::studies::{StudyResults, has_trials};
+use crate::analysis::studies::{StudyResults, is_of_dps};
 use crate::readable::count;
 
 /// A table for each goal; what cannot be known is a bound.
 pub fn goals(study: &StudyResults, goals: &[f64]) -> Vec<Block<'static>> {
-    if !has_trials(&study.results) {
-        return vec![Block::Note("This table has no evaluations: of other goals than its own nothing is known.".to_owned())];
+    if !is_of_dps(&study.results) {
+        return vec![Block::Note("A table of steps has no evaluations: of other goals than its own nothing is known.".to_owned())];
     }
     let grid = study.grid();
     let field = |size: u32, sparsity: f64, threshold: u32| match grid.cell(size, sparsity) {
