@@ -26,7 +26,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("pruning", &["config", "network", "random"]),
     ("data", &["child", "config", "error", "random", "readable", "reader", "storage"]),
     ("settings", &["config", "data", "error", "network", "optimizer", "pruning", "readable", "search", "storage"]),
-    ("records", &["data", "exit", "optimizer", "settings", "statistics"]),
+    ("records", &["data", "exit", "optimizer", "readable", "settings", "statistics"]),
     ("forecast", &["random", "readable", "records"]),
     ("backend", &["comm", "data", "error", "network", "optimizer", "pruning", "readable", "settings", "storage"]),
     ("training", &["backend", "comm", "error", "network", "optimizer", "pruning", "records", "settings"]),
