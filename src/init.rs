@@ -8,7 +8,7 @@ use crate::config::reader::nearest;
 use crate::data::{DatasetChoice, DatasetName, OwnDataset};
 use crate::network::{NetworkChoice, NetworkName};
 use crate::optimizer::{OptimizerName, ScheduleName};
-use crate::settings::{Choices, Configuration, SHIPPED, Shipped, parse, template};
+use crate::settings::{Choices, Configuration, SHIPPED, Shipped, names_results, parse, template};
 use crate::{Error, Result};
 
 /// Choices of a new configuration that the command line gives; the rest is asked.
@@ -37,10 +37,9 @@ pub struct Given {
 /// Asks a person a question and returns the line that was answered; `None` at the end of the input.
 pub type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
-/// The refusal of a name for a configuration: dps-train takes a file whose name ends in `.h5` for a result file.
+/// The refusal of a name for a configuration, where dps-train would take the file for a result file.
 pub fn refused_name(path: &Path) -> Option<&'static str> {
-    let is_of_results = path.extension().is_some_and(|ending| ending == "h5");
-    is_of_results.then_some("expected the name of a configuration, such as study.toml, found that of a result file; name another")
+    names_results(path).then_some("expected the name of a configuration, such as study.toml, found that of a result file; name another")
 }
 
 /// Writes a new configuration with comments to `path`, and gives it. What is not given is asked; `ask` is `None` where nobody can be asked. `classes`

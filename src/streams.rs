@@ -30,11 +30,10 @@ fn print(text: &str) {
     let mut output = std::io::stdout();
     if let Err(cause) = output.write_all(text.as_bytes()).and_then(|()| output.flush())
         && cause.kind() != ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
     {
         let program = PROGRAM.get().map_or("dps", |name| name);
-        if !LOST.swap(true, Ordering::Relaxed) {
-            err(&format!("{program}: standard output cannot be written ({cause}); name a file or a pipe that can"));
-        }
+        err(&format!("{program}: standard output cannot be written ({cause}); name a file or a pipe that can"));
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::problem::{error, explain};
 use crate::Result;
+use crate::settings::names_results;
 use crate::storage::{Storage, folder};
 
 /// The journal beside a result file: `x.h5` → `x.journal`; names that do not end in `.h5` are kept whole.
@@ -48,7 +49,7 @@ pub fn refused_name(result: &Path) -> Option<&'static str> {
 
 /// The result file that has the same files beside it, where there is one: `x` of `x.h5`, and `x.h5` of `x`.
 pub fn namesake(result: &Path) -> Option<PathBuf> {
-    let other = if result.extension().is_some_and(|found| found == "h5") { result.with_extension("") } else { appended(result, "h5") };
+    let other = if names_results(result) { result.with_extension("") } else { appended(result, "h5") };
     other.is_file().then_some(other)
 }
 
@@ -61,7 +62,7 @@ pub fn overwrites(result: &Path, file: &Path) -> bool {
 
 /// Two results must not share a file, so only the usual ending is replaced: other dots, as in `goal-0.12`, begin no ending.
 fn beside(result: &Path, ending: &str) -> PathBuf {
-    if result.extension().is_some_and(|found| found == "h5") { result.with_extension(ending) } else { appended(result, ending) }
+    if names_results(result) { result.with_extension(ending) } else { appended(result, ending) }
 }
 
 fn appended(path: &Path, ending: &str) -> PathBuf {

@@ -7,8 +7,8 @@ use crate::Error;
 use crate::storage::advice;
 
 /// Advice about studies that do not fit each other.
-pub(super) const OTHER_STUDY: &str = "choose another result file, or start over with --fresh, which moves the old files aside (dps-train confirm: another --output; dps-train pilot: \
-     rename the configuration, or --fresh)";
+pub(super) const OTHER_STUDY: &str = "choose another result file (dps-train pilot: rename the configuration; dps-train confirm: another --output), or start over with \
+                                      --fresh, which moves the old files aside";
 
 /// An error about a file.
 pub(super) fn error(path: &Path, problem: impl Into<String>) -> Error {

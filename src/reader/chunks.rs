@@ -29,6 +29,9 @@ const BLOCK: usize = 1 << 20;
 /// Bytes of checksums that filters may add to a chunk's values.
 const CHECKSUMS: usize = 64;
 
+const WITHOUT_ZLIB: &str = "expected values that this HDF5 can read, found compressed ones, and it was built without zlib; use a build of HDF5 that has \
+                            zlib, or write them uncompressed (h5repack -f NONE)";
+
 /// A filter of a dataset: what was done with each chunk before it was stored.
 struct Filter {
     id: H5Z_filter_t,
@@ -97,11 +100,7 @@ impl<'a> Plan<'a> {
         // SAFETY: the call takes any number, and nothing else runs in HDF5 meanwhile.
         let is_there = |id| hdf5::sync::sync(|| unsafe { H5Zfilter_avail(id) }) > 0;
         match self.filters.iter().find(|filter| !is_there(filter.id)) {
-            Some(Filter { id: H5Z_FILTER_DEFLATE, .. }) => {
-                Err("expected values that this HDF5 can read, found compressed ones, and it was built without \
-                 zlib; use a build of HDF5 that has zlib, or write them uncompressed (h5repack -f NONE)"
-                    .to_owned())
-            }
+            Some(Filter { id: H5Z_FILTER_DEFLATE, .. }) => Err(WITHOUT_ZLIB.to_owned()),
             Some(Filter { id, name, .. }) => Err(format!(
                 "expected filters that this HDF5 has, found {} (number {id}); set HDF5_PLUGIN_PATH to the folder of its plugin, or write it with gzip \
                  (h5repack -f GZIP=4)",

@@ -42,6 +42,11 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
     parse_named(&path.display().to_string(), study_name(path), &text, overrides)
 }
 
+/// Whether a name is one of a result file. dps-train takes any other file that a study may come from for a configuration.
+pub fn names_results(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "h5")
+}
+
 /// The name of the study that a file is of: the file's name without its ending.
 pub fn study_name(path: &Path) -> String {
     path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned())

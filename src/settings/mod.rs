@@ -23,7 +23,7 @@ pub use difference::{ABSENT, CELL_KEYS, Difference, IGNORED_KEYS, contradictions
 pub use execution::{Convolutions, DeviceName, Execution, Products, Reduction};
 pub use grid::{Grid, MOST_TRIALS, ascending, each_once};
 pub use keys::{keys, markdown_of_keys};
-pub use load::{Configuration, canonical, load, parse, recorded, study_name};
+pub use load::{Configuration, canonical, load, names_results, parse, recorded, study_name};
 pub use race::Race;
 pub use shipped::{SHIPPED, Shipped};
 pub use smoothness::{Smoothness, first_of};

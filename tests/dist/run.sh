@@ -29,13 +29,8 @@ begins() { # ARCHITECTURE: no data set of the doctor's list is there, which is e
 }
 has_unit() { grep -Eq "^CPU .*, ($2)\$" "$work/$1.doctor"; }
 measures() { in_root "$1" "$work/$1" /dps/bin/dps-train /dps/configs/examples/own-data-digits.toml --data /data "${study[@]}" -o /digits.h5; }
-reports() {
-  in_root "$1" "$work/$1" /dps/bin/dps-report /digits.h5 -o /report >"$work/$1.report" 2>&1 && tests/checks/check_report.py "$work/$1/report"
-}
-# A result file that a build with the system's HDF5 compressed.
-published=docs/experiments/data/adamw-fashion-mnist.h5
-reports_published() {
-  in_root "$1" "$work/$1" /dps/bin/dps-report /published.h5 -o /published >"$work/$1.published" 2>&1 && tests/checks/check_report.py "$work/$1/published"
+reports() { # ARCHITECTURE NAME: of NAME.h5.
+  in_root "$1" "$work/$1" /dps/bin/dps-report "/$2.h5" -o "/$2" >"$work/$1.$2" 2>&1 && tests/checks/check_report.py "$work/$1/$2"
 }
 contains() { # ARCHITECTURE
   local path
@@ -51,14 +46,15 @@ for architecture; do
   mkdir -p "$work/$architecture"/{dev,proc,dps}
   tar -xzf "$archive" --strip-components=1 -C "$work/$architecture/dps" || exit 1
   cp -r tests/fixtures/data "$work/$architecture/data"
-  cp "$published" "$work/$architecture/published.h5"
+  # A result file that a build with the system's HDF5 compressed.
+  cp docs/experiments/data/adamw-fashion-mnist.h5 "$work/$architecture/published.h5"
   check "$architecture: the archive has at most 15 MB" is_small "$archive"
   check "$architecture: the archive has all that it should" contains "$architecture"
   check "$architecture: the doctor in an empty root" begins "$architecture"
   if [ "$architecture" = aarch64 ]; then check "aarch64: vectors of NEON" has_unit aarch64 NEON; fi
   check "$architecture: a study in an empty root" measures "$architecture"
-  check "$architecture: a report in an empty root" reports "$architecture"
-  check "$architecture: a report of a published result file in an empty root" reports_published "$architecture"
+  check "$architecture: a report in an empty root" reports "$architecture" digits
+  check "$architecture: a report of a published result file in an empty root" reports "$architecture" published
 done
 
 python3 -m venv "$work/venv" || exit 1

@@ -446,11 +446,11 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
             let results = confirmed_study(1, &[2, 8, 32, 128], [DENSE, DENSE], 0.0, 1.0).results;
             Results { configuration: confirmed(vary).configuration, ..results }
         });
-        let (both, _folder) = report(files.to_vec());
-        assert_eq!(both.studies[0].sources[0], first);
-        let warns = both.warnings.iter().any(|warning| warning.contains("drew only the order anew"));
-        let answers = both.answers[0].sentences[2].contains("fresh seeds drew only the order anew");
-        assert_eq!((warns, answers), (said, said), "{:?} {:?}", both.warnings, both.answers[0].sentences);
+        let (made, _folder) = report(files.to_vec());
+        assert_eq!(made.studies[0].sources[0], first);
+        let warns = made.warnings.iter().any(|warning| warning.contains("drew only the order anew"));
+        let answers = made.answers[0].sentences[2].contains("fresh seeds drew only the order anew");
+        assert_eq!((warns, answers), (said, said), "{:?} {:?}", made.warnings, made.answers[0].sentences);
     }
     // Of cells that the first file lacks, confirmations of another kind are left out of the fits, which a warning says.
     let of_kind = |sparsity: f64, vary: &str| {

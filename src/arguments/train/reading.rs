@@ -13,6 +13,7 @@ use crate::arguments::{ReportArguments, matches, report};
 use crate::config::Override;
 use crate::config::reader::nearest;
 use crate::progress::ProgressForm;
+use crate::settings::names_results;
 
 impl Train {
     /// Reads a command line, program name first. Values that belong to the configuration are checked with it, by
@@ -52,7 +53,7 @@ impl Train {
 
 /// A study by the file that its settings come from.
 fn of_file(config: PathBuf, study: StudyArguments) -> Result<StudyArguments, clap::Error> {
-    let is_of_results = config.extension().is_some_and(|ending| ending == "h5");
+    let is_of_results = names_results(&config);
     if is_of_results && study.fresh && study.output.is_none() {
         let problem = "expected no --fresh with a result file, which would be moved aside; name another file with --output to begin anew";
         return Err(usage(ErrorKind::ArgumentConflict, problem));

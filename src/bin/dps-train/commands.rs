@@ -82,8 +82,10 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> 
     let merged = results::merge(parts)?;
     let is_file = fs::symlink_metadata(output).is_ok_and(|found| found.is_file());
     let moves = match is_file && !results::read(output).is_ok_and(|old| has_all_of(&merged, old)) {
-        true => journal::set_result_aside(output, &Disk)
-            .map_err(|error| Error::Results { path: output.to_owned(), problem: error.to_string() })?,
+        true => journal::set_result_aside(output, &Disk).map_err(|error| match error {
+            Error::Journal { path, problem } => Error::Results { path, problem },
+            other => other,
+        })?,
         false => Vec::new(),
     };
     results::write(output, &merged).inspect_err(|_| {

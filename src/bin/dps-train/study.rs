@@ -36,14 +36,13 @@ pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, Strin
         return train(&Single, "none".into());
     }
     let launched = Launched::now();
-    let lonely = |error: Error| lonely(&launched, progress, &error);
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
-        return lonely(error);
+        return lonely(&launched, progress, &error);
     }
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
             if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
-                return lonely(error);
+                return lonely(&launched, progress, &error);
             }
             let code = train(world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
