@@ -68,6 +68,13 @@ impl Promises {
     fn may_have(&self, path: &Path) {
         self.lock().published.entry(path.to_owned()).or_insert_with(|| vec![None]).push(fs::read(path).ok());
     }
+
+    /// A name may be gone, if it was given a file before: the file was removed or moved aside.
+    fn may_be_gone(&self, path: &Path) {
+        if let Some(may) = self.lock().published.get_mut(path) {
+            may.push(fs::read(path).ok());
+        }
+    }
 }
 
 impl Storage for Promises {
@@ -108,14 +115,13 @@ impl Storage for Promises {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let renamed = self.inner.rename(from, to);
         self.may_have(to);
+        self.may_be_gone(from);
         renamed
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let removed = self.inner.remove(path);
-        if self.lock().published.contains_key(path) {
-            self.may_have(path);
-        }
+        self.may_be_gone(path);
         removed
     }
 }
