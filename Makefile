@@ -97,8 +97,8 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 			CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}" ;;
 		ptx)
 			echo "== By the PTX that NVIDIA's compiler makes of the kernels"
-			# Half of the random networks, as each takes longer, and other ones for each commit. DPS_NETWORKS=60 has more either way, DPS_FROM=1000
-			# begins at that seed.
+			# A part of the networks, as each takes longer, and another one for each commit. DPS_NETWORKS=8 has all that is tested by source, 60 has
+			# more random ones either way, and DPS_FROM=1000 begins at that seed.
 			export DPS_FROM=$${DPS_FROM:-$$((16#$$(git rev-parse --short=5 HEAD 2> /dev/null || echo 0)))}
 			DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC="$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib" CUDA_EMU_ORDER=turns \
 				tests/run.py "$${tests[@]}" ;;

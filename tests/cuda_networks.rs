@@ -1,6 +1,6 @@
 //! Random networks, the built-in ones, many classes and images of floats on the GPU back end, against the CPU's. Without a GPU (or the stand-in of
 //! tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure. DPS_NETWORKS says how many random networks there are,
-//! and DPS_FROM the first one's seed.
+//! 8 without it, and DPS_FROM the first one's seed.
 #![cfg(feature = "cuda")]
 
 mod random_networks;
@@ -16,7 +16,7 @@ use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::settings::{Execution, Products};
 use random_networks::{Case, Draws};
-use support::gpu::{difference, open};
+use support::gpu::{difference, number, open, some};
 
 /// The largest difference of a tensor's gradient, as a share of its largest entry, and of the margins; after that of the loss is found small.
 fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
@@ -50,10 +50,6 @@ fn compare(case: &Case, execution: &Execution) {
     assert!(found < 2e-5, "{}: off by {found}", case.name);
 }
 
-fn number(variable: &str, without: u64) -> u64 {
-    std::env::var(variable).map_or(without, |text| text.parse().expect("a whole number"))
-}
-
 fn products_of(seed: u64) -> Products {
     [Products::Fused, Products::Split, Products::Cublas, Products::Pairs][seed as usize % 4]
 }
@@ -73,9 +69,9 @@ fn random_networks_agree() {
 #[test]
 fn any_number_of_terms_agrees() {
     let convolution = |channels| LayerSpec::convolution(channels, 1, 1, Padding::Valid);
-    for channels in [12, 20, 24, 28] {
+    for (turn, channels) in [12, 20, 24, 28].into_iter().enumerate() {
         let layers = [convolution(channels), LayerSpec::Relu, convolution(20), LayerSpec::Relu, LayerSpec::GlobalMean, LayerSpec::dense(3)];
-        for products in [Products::Fused, Products::Split, Products::Pairs] {
+        for products in some(&[Products::Fused, Products::Split, Products::Pairs], turn) {
             compare(&Case::of_layers(&layers, [14, 14, 1], 3, 2), &Execution { products, ..Execution::default() });
         }
     }
@@ -86,15 +82,15 @@ fn any_number_of_terms_agrees() {
 /// Networks that tests/cuda.rs does not go through step by step.
 #[test]
 fn built_in_networks_agree() {
-    for name in [NetworkName::Lenet300x100, NetworkName::Lenet5Caffe, NetworkName::WideResnet16x2] {
+    for name in some(&[NetworkName::Lenet300x100, NetworkName::Lenet5Caffe, NetworkName::WideResnet16x2], 0) {
         compare(&Case::named(name, 2), &Execution::default());
     }
 }
 
 #[test]
 fn any_number_of_classes_agrees() {
-    for classes in [2, 16, 17, 300] {
-        for products in [Products::Fused, Products::Cublas, Products::Pairs] {
+    for (turn, classes) in [2, 16, 17, 300].into_iter().enumerate() {
+        for products in some(&[Products::Fused, Products::Cublas, Products::Pairs], turn) {
             compare(&Case::of_classes(classes, 6), &Execution { products, ..Execution::default() });
         }
     }
@@ -106,7 +102,8 @@ fn normalised_groups_agree() {
     let initialisation = Initialisation::VarianceScaling;
     let convolution =
         |channels| LayerSpec::Convolution { channels, kernel: 3, stride: 1, padding: Padding::Same, initialisation, bias: false };
-    for (groups, products) in [(18, Products::Fused), (6, Products::Cublas), (1, Products::Split), (2, Products::Pairs)] {
+    let choices = [(18, Products::Fused), (6, Products::Cublas), (1, Products::Split), (2, Products::Pairs)];
+    for (groups, products) in some(&choices, 0) {
         let norm = LayerSpec::GroupNorm { groups };
         let first = [convolution(18), LayerSpec::Relu, norm.clone(), convolution(18), norm, LayerSpec::Relu];
         let layers = [&first[..], &[convolution(4), LayerSpec::Flatten, LayerSpec::dense(3)]].concat();

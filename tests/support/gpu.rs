@@ -34,6 +34,20 @@ pub fn open(execution: &Execution) -> Option<Cuda> {
     }
 }
 
+/// The whole number in an environment variable, `without` where it is not set.
+pub fn number(variable: &str, without: u64) -> u64 {
+    std::env::var(variable).map_or(without, |text| text.parse().expect("a whole number"))
+}
+
+/// All choices, each of which needs kernels that take seconds to compile. Where DPS_NETWORKS asks for a part of these tests (fewer than 8 random
+/// networks), one choice: by DPS_FROM, so that commits take turns, and by `turn`, so that tests of a commit differ.
+pub fn some<T: Copy>(choices: &[T], turn: usize) -> Vec<T> {
+    if number("DPS_NETWORKS", 8) >= 8 {
+        return choices.to_vec();
+    }
+    vec![choices[(number("DPS_FROM", 0) as usize + turn) % choices.len()]]
+}
+
 /// A network, and 90 % of `examples` random images to train it on; the rest is for validation, and 620 for testing.
 pub fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
     problem_of(Network::new(name), examples)
