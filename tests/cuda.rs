@@ -26,7 +26,7 @@ fn batches_are_the_cpus_bit_for_bit() {
     let paired = |value: f32| half(value) + half(value - half(value));
     let choices = NETWORKS.map(|name| [Products::Fused, Products::Pairs].map(|products| (name, products)));
     for (name, products) in some(choices.as_flattened(), 0) {
-        let Some(cuda) = open(&Execution { products, ..Execution::default() }) else { return };
+        let Some(cuda) = open(&Execution { products, ..Execution::default() }) else { continue };
         let (network, dataset) = problem(name, 300);
         let mut backend = cuda.backend(&network, &dataset, &Single).unwrap();
         let (map, tables) = (network.maps[0], dataset.lookup_table());
@@ -96,7 +96,7 @@ fn gradients_and_losses_agree() {
 #[ignore = "a tool: tests/gpu/build.sh keeps what the stand-in prints here, and tests/gpu/run.py compares it with what a GPU prints"]
 fn numbers_that_a_gpu_is_to_find() {
     for products in [Products::Fused, Products::Split, Products::Pairs] {
-        let Some(cuda) = open(&Execution { products, ..Execution::default() }) else { return };
+        let Some(cuda) = open(&Execution { products, ..Execution::default() }) else { continue };
         let (network, dataset) = problem(NetworkName::SimpleCnn, 160);
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         let lanes = gpu.lanes(vec![start(&network, 5, 0.5, OptimizerName::Sgd, constant(0.1))]).unwrap();

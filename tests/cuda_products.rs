@@ -120,7 +120,7 @@ fn scores_of_connections_are_in_32_bits_whatever_training_multiplies_by() {
     let Some(cuda) = gpu() else { return };
     let expected = bits(cuda.backend(&network, &dataset, &Single));
     for (products, tf32) in [(Products::Split, false), (Products::Pairs, false), (Products::Cublas, false), (Products::Fused, true)] {
-        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { return };
+        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { continue };
         let what = format!("products {products}, tf32 {tf32}");
         assert!(bits(cuda.backend(&network, &dataset, &Single)) != expected, "{what}: training's gradient");
         assert!(bits(cuda.scorer(cuda.backend(&network, &dataset, &Single).unwrap())) == expected, "{what}: the scorer's gradient");
@@ -134,7 +134,7 @@ fn results_say_who_multiplied_and_how() {
         (Products::Cublas, false, Some(("products by cuBLAS ", " in fp32"))),
         (Products::Cublas, true, Some(("products by cuBLAS ", " in TF32"))),
     ] {
-        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { return };
+        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { continue };
         let (network, dataset) = problem(NetworkName::SimpleCnn, 30);
         let text = cuda.backend(&network, &dataset, &Single).unwrap().describe();
         assert_eq!(text.contains("products"), said.is_some(), "{text}");

@@ -41,9 +41,12 @@ constexpr int kMostRanks = 16;
 struct Tag {
     int operation, type, reduction, root;
     size_t count;
+    // A recorded collective's place among those that its communicator recorded, from 1 on; else 0. NCCL wants that ranks replay what they recorded
+    // together.
+    uint64_t recording = 0;
     bool operator==(const Tag& other) const {
         return operation == other.operation && type == other.type && reduction == other.reduction && root == other.root &&
-               count == other.count;
+               count == other.count && recording == other.recording;
     }
 };
 
@@ -68,7 +71,7 @@ struct Communicator {
     uint64_t collectives = 0, chunks = 0;
     const void* active = nullptr;  // the collective under way; others of this communicator wait for it
     bool aborted = false;
-    bool recorded = false;  // whether a graph has ever used it
+    uint64_t recordings = 0;  // collectives that graphs have recorded
 };
 
 struct Id {
@@ -170,10 +173,10 @@ static bool tags_agree(const Job& job) {
         const Tag& other = shared->ranks[rank].tags[job.comm->collectives % 2];
         if (other == job.tag) continue;
         emuSay(
-            "NCCL: rank %d calls operation %d on %zu elements of type %d where rank %d calls operation %d on %zu elements of type %d; on a "
-            "GPU this "
-            "hangs or gives wrong numbers",
-            job.comm->rank, job.tag.operation, job.tag.count, job.tag.type, rank, other.operation, other.count, other.type);
+            "NCCL: rank %d calls operation %d on %zu elements of type %d, recording %llu, where rank %d calls operation %d on %zu elements of "
+            "type %d, recording %llu; on a GPU this hangs or gives wrong numbers",
+            job.comm->rank, job.tag.operation, job.tag.count, job.tag.type, (unsigned long long)job.tag.recording, rank, other.operation,
+            other.count, other.type, (unsigned long long)other.recording);
         shared->error = kInvalidUsage;
         return false;
     }
@@ -270,9 +273,9 @@ static int advance(void* pointer, EmuProgress* progress) {
 static thread_local int group_depth;
 static thread_local std::vector<Job> grouped;
 
-static int enqueue(const Job& job) {
+static int enqueue(Job job) {
     if (emuCapturing(job.stream)) {
-        job.comm->recorded = true;
+        job.tag.recording = ++job.comm->recordings;
         emuRecordUse(job.stream, job.comm);
     }
     int error = emuEnqueue(job.stream, advance, new Job(job), [](void* pointer) { delete (Job*)pointer; });
@@ -393,7 +396,7 @@ static int leave(Communicator* comm) {
 EXPORT int ncclCommAbort(Communicator* comm) {
     int result = leave(comm);
     // A test that aborts such a one knows by this that it did.
-    if (result == kSuccess && comm->recorded) emuSay("NCCL: a communicator that graphs used is aborted, after them");
+    if (result == kSuccess && comm->recordings) emuSay("NCCL: a communicator that graphs used is aborted, after them");
     return result;
 }
 EXPORT int ncclCommFinalize(Communicator* comm) { return comm && !comm->aborted ? (int)kSuccess : (int)kInvalidArgument; }

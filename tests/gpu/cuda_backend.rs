@@ -3,10 +3,17 @@
 
 use std::process::Command;
 
-use crate::support::double::{DEVICE, under};
+use crate::support::double::{DEVICE, itself, under};
+use crate::support::gpu::{constant, problem, start};
 use crate::support::records::{complete_on, difference};
-use crate::support::study::{Study, mpirun, train};
+use crate::support::study::{Study, around, launcher, mpirun, train};
+use dps::backend::cuda::Cuda;
+use dps::backend::{Backend, Device, EVALUATION_BLOCK, EvaluationSet};
+use dps::comm::MpiWorld;
+use dps::network::NetworkName;
+use dps::optimizer::OptimizerName;
 use dps::records::Cell;
+use dps::settings::Execution;
 
 /// A study of two cells of two trials.
 fn study() -> Study {
@@ -102,6 +109,35 @@ fn faults_planted_in_the_kernels_are_noticed() {
     assert!(words.contains("the size of OutputMap"), "{words}");
     let words = planted("nowhere", "no such text=>").unwrap_err();
     assert!(words.contains("changed 0 places"), "{words}");
+}
+
+/// A recorded step holds a collective, which NCCL replays only with ranks that recorded theirs at the same time. Here one rank's memory for images
+/// moves, as by evaluations that are shared unevenly, so that its recorded step serves no more: all ranks record theirs anew.
+#[test]
+fn ranks_record_steps_together() {
+    let mut command = around(launcher(2), &itself("cuda_backend::program_evaluates_on_one_rank"));
+    under(&mut command, ("fwd", "eager")).envs([("CUDA_EMU_DEVICES", "2"), ("NCCL_GRAPH_REGISTER", "0"), ("NCCL_RUNTIME_CONNECT", "0")]);
+    let output = command.output().unwrap();
+    let printed = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat();
+    assert!(output.status.success() && printed.matches("1 passed").count() == 2, "{}\n{printed}", output.status);
+}
+
+#[test]
+#[ignore = "a program of ranks_record_steps_together"]
+fn program_evaluates_on_one_rank() {
+    let world = MpiWorld::start().unwrap();
+    let group = world.ranks();
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 30);
+    let cuda = Cuda::open(&Execution::default(), group).unwrap();
+    let mut backend = cuda.backend(&network, &dataset, group).unwrap();
+    let mut lanes = backend.lanes(vec![start(&network, 1, 1.0, OptimizerName::Sgd, constant(0.01))]).unwrap();
+    // Four blocks, two a rank; then five, of which rank 1 takes three.
+    for (turn, blocks) in (0..).zip([4, 5]) {
+        let (images, before): (Vec<u32>, _) = ((0..blocks * EVALUATION_BLOCK as u32).collect(), cuda.workspaces());
+        backend.margins(&lanes, &[0], EvaluationSet::Test, &images).unwrap();
+        assert_eq!(cuda.workspaces() > before, turn == 0 || group.rank() == 1);
+        backend.train(&mut lanes, 3 * turn..3 * turn + 3, 4).unwrap();
+    }
 }
 
 /// Recorded steps that use NCCL's communicator are gone before it is aborted: the stand-in refuses the abort that waits for ever on a GPU, and

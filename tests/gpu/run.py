@@ -194,6 +194,10 @@ for batch in (2, 64):
 """
 
 
+# Words of dps's refusal of products on tensor cores by a GPU of compute capability 7.x.
+TOO_OLD = "expected compute capability 8.0"
+
+
 class Missing(Exception):
     """A thing that a part needs is not here."""
 
@@ -391,6 +395,8 @@ def proper(run, done):
     """Ends the part where a program failed, or had to be killed because the part's time was over."""
     if done.code is None and not run.left():
         raise NotReached(done.trouble)
+    if TOO_OLD in done.trouble:
+        raise Missing(done.trouble)
     if done.trouble:
         raise Failure(done.trouble)
 
@@ -549,6 +555,8 @@ def bits(run):
     found, wrong = numbers(done.text), []
     for name, expected in numbers(file.read_text()).items():
         there = found.get(name, ())
+        if not there and TOO_OLD in done.text:
+            continue
         if len(there) != len(expected):
             wrong.append(f"{name}: expected {len(expected)} numbers, found {len(there)}")
             continue

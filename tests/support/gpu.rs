@@ -26,6 +26,11 @@ pub fn gpu() -> Option<Cuda> {
 pub fn open(execution: &Execution) -> Option<Cuda> {
     match Cuda::open(execution, &Single) {
         Ok(cuda) => Some(cuda),
+        // Tensor cores of compute capability 7.x know neither TF32 nor bfloat16.
+        Err(error) if error.to_string().contains("expected compute capability 8.0") => {
+            println!("skipped: {error}");
+            None
+        }
         Err(error) if std::env::var_os("DPS_NEED_CUDA").is_some() => panic!("{error}"),
         Err(error) => {
             println!("skipped: {error}");

@@ -61,14 +61,15 @@ impl Cuda {
         let hosts = world.all_gather_words(&[host_hash()]);
         let local = hosts[..world.rank()].iter().filter(|&&host| host == hosts[world.rank()]).count();
         let (gpu, identity) = together(world, Gpu::open(local % count, execution))?;
-        let all = world.all_gather_words(&[host_hash(), identity[0], identity[1]]);
-        let identities: Vec<&[u64]> = all.chunks_exact(3).collect();
+        // A UUID alone, without the host: containers of one host have names of their own.
+        let all = world.all_gather_words(&identity);
+        let identities: Vec<&[u64]> = all.chunks_exact(2).collect();
         let pair = (0..identities.len()).flat_map(|b| (0..b).map(move |a| (a, b))).find(|&(a, b)| identities[a] == identities[b]);
         if let (Some((a, b)), false) = (pair, execution.share_gpu) {
             return Err(refuse(format!(
                 "expected a GPU for every rank, but ranks {a} and {b} have the same one ({}, UUID {:016x}{:016x}); start as many ranks a host as it \
                  has GPUs, or allow it with --set execution.share_gpu=true",
-                gpu.name, identities[a][1], identities[a][2]
+                gpu.name, identities[a][0], identities[a][1]
             )));
         }
         let threads = if execution.threads > 0 { execution.threads as usize } else { comm::threads(world) };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::check::{Doing, refuse};
+use super::check::refuse;
 use super::dataset::Selection;
 use super::device::Cuda;
 use super::gpu::Arithmetic;
@@ -70,7 +70,7 @@ impl CudaBackend<'_> {
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
     pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u16>)> {
         let (model, gpu, map) = (&self.model, self.model.gpu(), self.model.network.maps[0]);
-        gpu.stream.memcpy_htod(&[step, step, step], &mut self.stepper.clock).doing("take the step's number")?;
+        gpu.write(&[step, step, step], &mut self.stepper.clock)?;
         let seeds = gpu.upload(&[seed])?;
         let mut workspace = model.cuda.workspace.borrow_mut();
         workspace.ensure(gpu, &model.network, batch, batch, false)?;
@@ -90,9 +90,9 @@ impl Backend for CudaBackend<'_> {
         let cuda = self.model.cuda;
         let sums = match (self.model.group.size(), cuda.shared, cuda.reduction) {
             (1, ..) => "",
-            (_, true, _) => ", gradients summed over MPI, reproducible",
-            (_, false, Reduction::Reproducible) => ", gradients summed over NCCL, reproducible",
-            (_, false, Reduction::Nccl) => ", gradients summed by NCCL",
+            (_, true, _) => ", gradients of shared batches summed over MPI, reproducible",
+            (_, false, Reduction::Reproducible) => ", gradients of shared batches summed over NCCL, reproducible",
+            (_, false, Reduction::Nccl) => ", gradients of shared batches summed by NCCL",
         };
         let products = match self.model.blas {
             Some(blas) => format!(", {}", blas.description),

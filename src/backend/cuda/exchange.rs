@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cudarc::driver::CudaSlice;
 
-use super::check::{Doing, refuse};
+use super::check::refuse;
 use super::gpu::Gpu;
 use super::lanes::CudaLanes;
 use super::launch::{Kernels, Parts};
@@ -128,7 +128,7 @@ impl Exchange {
             (Transport::Mpi(exchanged), _) => {
                 let mut rows = Rows { columns: row, floats: gpu.download(sent, 0, nodes.len() * row)? };
                 exchanged.sum(group, partition.leaves, &mut rows, add);
-                gpu.stream.memcpy_htod(&rows.floats[..row], &mut sent.slice_mut(..row)).doing("take the group's gradients")?;
+                gpu.write(&rows.floats[..row], &mut sent.slice_mut(..row))?;
                 (at(sent, 0), Parts::leaves(1))
             }
         };

@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
     CUmemPool_attribute as PoolAttribute, CUmemoryPool, CUresult, cuDeviceGetDefaultMemPool, cuMemPoolGetAttribute, cuMemPoolSetAttribute,
     cuStreamQuery,
 };
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 
 use super::check::{Doing, refuse};
 use super::pointer::{Word, at};
@@ -184,7 +184,16 @@ impl Gpu {
         if values.is_empty() {
             return self.uninitialised(1);
         }
-        self.stream.clone_htod(values).doing("take data")
+        let mut copy = self.uninitialised(values.len())?;
+        self.write(values, &mut copy)?;
+        Ok(copy)
+    }
+
+    /// Copies `values` to the device, and waits until that is done: the driver may read memory that is not pinned after a copy's call has returned
+    /// (CUDA's "API synchronization behavior").
+    pub fn write<T: AnyBits>(&self, values: &[T], to: &mut impl DevicePtrMut<T>) -> Result<()> {
+        self.stream.memcpy_htod(values, to).doing("take data")?;
+        self.wait()
     }
 
     /// A copy of `len` elements from `from` on the host. It comes in pieces through pinned memory: a copy to other memory waits for the GPU,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 
-use super::check::{Doing, refuse};
+use super::check::refuse;
 use super::gpu::{Gpu, pinned};
 use super::launch::{Kernels, StepNumbers, UpdateRule};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
@@ -233,7 +233,7 @@ impl CudaLanes {
     /// Copies each lane's learning rates and Adam's numbers of `steps`, at most [`STEPS_AT_ONCE`], to the device.
     pub(super) fn prepare(&mut self, gpu: &Gpu, steps: Range<u32>) -> Result<()> {
         let numbers: Vec<_> = steps.flat_map(|step| self.known.iter().map(move |lane| StepNumbers::new(&lane.rule, step))).collect();
-        gpu.stream.memcpy_htod(&numbers, &mut self.numbers).doing("take the steps' learning rates")
+        gpu.write(&numbers, &mut self.numbers)
     }
 
     /// `[lane]` losses of the last step, and `[lane]` steps at which a lane stopped.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::CudaSlice;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, CudaSlice};
 
 use super::check::{Doing, refuse};
 use super::dataset::Selection;
@@ -79,6 +79,14 @@ impl Stepper {
             self.exchange = Some(Exchange::new(group, model.cuda.shared, model.cuda.reduction, gpu.deadline)?);
         }
         let exchanged = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &partition, ranks))?;
+        let generation = model.cuda.workspace.borrow().generation;
+        let key = GraphKey { stepper: self.id, batch: size, generation, buffers: [own, exchanged] };
+        let serves = lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key);
+        // A rank replays a recorded collective only with ranks that recorded it together ("Using NCCL with CUDA Graphs" of NCCL's guide): where the
+        // recorded step of one does not serve any more, all record it anew.
+        if group.all_gather_words(&[serves.into()]).contains(&0) {
+            lanes.graph = None;
+        }
         let batch = Batch { model, leaf_gradients, partition, size };
         for first in steps.clone().step_by(STEPS_AT_ONCE) {
             if first > steps.start {
@@ -87,7 +95,7 @@ impl Stepper {
             }
             let steps = first..steps.end.min(first.saturating_add(STEPS_AT_ONCE as u32));
             lanes.prepare(gpu, steps.clone())?;
-            gpu.stream.memcpy_htod(&[first, first, first], &mut self.clock).doing("take the step's number")?;
+            gpu.write(&[first, first, first], &mut self.clock)?;
             for _ in steps {
                 vote(interrupt, group)?;
                 if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
@@ -95,7 +103,9 @@ impl Stepper {
                     self.warm = true;
                     continue;
                 }
-                self.record(&batch, lanes, [own, exchanged])?;
+                if lanes.graph.is_none() {
+                    lanes.graph = Some((key, self.record(&batch, lanes)?));
+                }
                 if let Some((_, graph)) = &lanes.graph {
                     graph.launch().doing("take a step")?;
                 }
@@ -160,15 +170,9 @@ impl Stepper {
         }
     }
 
-    /// Records a step, unless the one that was recorded last still serves.
-    fn record(&mut self, batch: &Batch, lanes: &mut CudaLanes, buffers: [[u64; 2]; 2]) -> Result<()> {
+    /// Records a step.
+    fn record(&mut self, batch: &Batch, lanes: &CudaLanes) -> Result<CudaGraph> {
         let stream = &batch.model.gpu().stream;
-        let generation = batch.model.cuda.workspace.borrow().generation;
-        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers };
-        if lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key) {
-            return Ok(());
-        }
-        lanes.graph = None;
         if batch.model.blas.is_some() {
             // cuBLAS chooses, and loads, a kernel when it first meets a size, which must not happen in a capture. Gradients alone change nothing.
             self.gradients(batch, lanes)?;
@@ -178,9 +182,7 @@ impl Stepper {
         // A capture that failed has to be ended all the same.
         let graph = stream.end_capture(CUgraphInstantiate_flags(0)).doing("record a step");
         recorded?;
-        let graph = graph?.ok_or_else(|| refuse("expected a recorded step, found none; report this as a bug"))?;
-        lanes.graph = Some((key, graph));
-        Ok(())
+        graph?.ok_or_else(|| refuse("expected a recorded step, found none; report this as a bug"))
     }
 
     /// Waits until the steps are done.

@@ -7,7 +7,8 @@ use super::layer;
 use crate::Result;
 use crate::network::{Layer, Map, Network};
 
-/// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
+/// Bytes that the images under way may take, and a quarter of what is free at most, since lanes and their gradients may take the rest
+/// (`lanes_that_fit`): enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
 
 /// The buffers for the images under way, and the limit to which the buffers may grow.
@@ -79,7 +80,7 @@ impl Workspace {
         self.room = None;
         self.generation += 1;
         let bytes = slot_bytes(network, training);
-        let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
+        let most = (gpu.free()? / 4).min(MOST_BYTES) / bytes;
         let wanted = wanted.max(had);
         let most = (most as usize).min(most_images(network)).min(self.limit);
         let (layers, mut slots) = (sizes(network, training), wanted.min(most).max(least));
