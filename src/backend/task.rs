@@ -99,8 +99,9 @@ impl Task {
         )))
     }
 
-    /// Refuses more training examples than there are.
-    pub fn check_examples(&self, examples: usize) -> Result<()> {
+    /// Refuses to compute gradients of weights of another network, and of more training examples than there are.
+    pub fn check_gradient(&self, weights: &[f32], examples: usize) -> Result<()> {
+        self.check_weights(weights)?;
         if examples <= self.examples {
             return Ok(());
         }

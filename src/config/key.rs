@@ -131,7 +131,7 @@ impl<K: Kind> Key<K> {
             meaning: paragraph(self.comment),
             expected: kind.expected(),
             names: kind.names(),
-            is_optional: kind.is_optional() && self.default.as_ref().is_none_or(|default| kind.toml(default).is_none()),
+            is_optional: self.default.as_ref().is_some_and(|default| kind.toml(default).is_none()),
             default: self.default.and_then(|default| kind.toml(&default)),
             example,
             only,

@@ -3,6 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Bound;
 
+use serde::Serialize;
+
 use super::names::Named;
 use super::reader::{Section, Wanted};
 use super::tree::{Node, Value};
@@ -13,7 +15,7 @@ pub type NamedValue = (&'static str, &'static str);
 /// A kind of value.
 pub trait Kind {
     /// A value that was read.
-    type Value;
+    type Value: Serialize;
 
     /// Completes "expected …".
     fn expected(&self) -> String;
@@ -23,19 +25,14 @@ pub trait Kind {
         None
     }
 
-    /// A default as TOML; none where it stands for an absent key, or where no key of this kind has a default.
-    fn toml(&self, _value: &Self::Value) -> Option<String> {
-        None
+    /// A default as TOML; none where it stands for an absent key.
+    fn toml(&self, value: &Self::Value) -> Option<String> {
+        toml::Value::try_from(value).ok().map(|value| value.to_string())
     }
 
     /// All the names that are allowed, where only some are.
     fn names(&self) -> Vec<NamedValue> {
         Vec::new()
-    }
-
-    /// Whether a study may be without a value of this kind.
-    fn is_optional(&self) -> bool {
-        false
     }
 
     /// Reads the key `name` of `section`, which must be there where it has no default. `None`: a problem was added.
@@ -64,10 +61,6 @@ impl<T: Named> Kind for OneOf<T> {
         if let Value::Text(text) = value { text.parse().ok() } else { None }
     }
 
-    fn toml(&self, value: &T) -> Option<String> {
-        Some(format!("\"{}\"", value.name()))
-    }
-
     fn names(&self) -> Vec<NamedValue> {
         T::NAMES.iter().copied().zip(T::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
     }
@@ -89,10 +82,6 @@ impl Kind for Flag {
 
     fn accept(&self, value: &Value) -> Option<bool> {
         if let Value::Flag(flag) = value { Some(*flag) } else { None }
-    }
-
-    fn toml(&self, value: &bool) -> Option<String> {
-        Some(value.to_string())
     }
 }
 
@@ -147,10 +136,6 @@ impl Kind for Whole {
     fn accept(&self, value: &Value) -> Option<u32> {
         integer(value).and_then(|integer| u32::try_from(integer).ok()).filter(|whole| (self.min..=self.max).contains(whole))
     }
-
-    fn toml(&self, value: &u32) -> Option<String> {
-        Some(value.to_string())
-    }
 }
 
 /// A seed of random numbers. TOML promises 64-bit signed integers and no more.
@@ -165,10 +150,6 @@ impl Kind for Seed {
 
     fn accept(&self, value: &Value) -> Option<u64> {
         integer(value).and_then(|seed| i64::try_from(seed).ok()).and_then(|seed| u64::try_from(seed).ok())
-    }
-
-    fn toml(&self, value: &u64) -> Option<String> {
-        Some(value.to_string())
     }
 }
 
@@ -251,6 +232,7 @@ impl Kind for Number {
         (within && (self.sort != Sort::Whole || number.fract() == 0.0)).then_some(number + 0.0)
     }
 
+    /// 4, not 4.0, as people write it.
     fn toml(&self, value: &f64) -> Option<String> {
         Some(value.to_string())
     }
@@ -276,11 +258,6 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
 
     fn expected(&self) -> String {
         format!("a list of {}, each {}", self.of, self.each.expected())
-    }
-
-    fn toml(&self, values: &Self::Value) -> Option<String> {
-        let values: Option<Vec<String>> = values.iter().map(|value| self.each.toml(value)).collect();
-        Some(format!("[{}]", values?.join(", ")))
     }
 
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
@@ -334,10 +311,6 @@ impl<K: Kind> Kind for Sometimes<K> {
 
     fn names(&self) -> Vec<NamedValue> {
         self.kind.names()
-    }
-
-    fn is_optional(&self) -> bool {
-        true
     }
 
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {

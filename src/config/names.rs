@@ -1,14 +1,11 @@
 //! The macro of names: an enum whose values have one name each, the same in TOML, on the command line and in the results.
 
 /// An enum that [`names!`] declares.
-pub trait Named: std::str::FromStr + Copy + 'static {
+pub trait Named: std::str::FromStr + serde::Serialize + Copy + 'static {
     /// Every value's name.
     const NAMES: &'static [&'static str];
     /// Meaning of each value, in the same order.
     const MEANINGS: &'static [&'static str];
-
-    /// The value's name.
-    fn name(self) -> &'static str;
 }
 
 /// Declares an enum as [`called!`](crate::readable::called) does, whose names are read and written too. `$none` matches nothing: a repetition in a
@@ -29,10 +26,6 @@ macro_rules! names {
         impl $crate::config::names::Named for $kind {
             const NAMES: &'static [&'static str] = $kind::NAMES;
             const MEANINGS: &'static [&'static str] = &[$(concat!($($meaning),+)),+];
-
-            fn name(self) -> &'static str {
-                $kind::name(self)
-            }
         }
 
         impl clap::ValueEnum for $kind {

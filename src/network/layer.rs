@@ -398,3 +398,12 @@ impl Display for Layer {
         }
     }
 }
+
+impl Dense {
+    /// The layer as a convolution of 1 × 1 over so many positions in a row, each with inputs and outputs of its own.
+    pub fn over_positions(&self, positions: usize, epilogue: Epilogue) -> Convolution {
+        let &Dense { input, inputs, outputs, weights, bias, has_bias, producer, .. } = self;
+        let [input_map, output] = [inputs, outputs].map(|channels| Map::plain(1, positions, channels));
+        Convolution { kernel: 1, stride: 1, output, weights, bias, has_bias, input, input_map, epilogue, producer, bypass: None }
+    }
+}

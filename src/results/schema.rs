@@ -61,26 +61,12 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
 
 impl TrialRow {
     /// The trial this row, its metaparameters, its evaluations and its measurements describe; the second value says what cannot be.
-    pub(super) fn trial(
-        &self,
-        metaparameters: Metaparameters,
-        curve: &[CurveRow],
-        measurements: &[MeasurementRow],
-    ) -> Result<Trial, String> {
+    pub(super) fn trial(&self, metaparameters: Metaparameters, curve: &[CurveRow], measured: &[MeasurementRow]) -> Result<Trial, String> {
+        let &TrialRow { trial: index, steps_run, parameters_kept, mask_hash: MaskHash(mask_hash), dead_layers, seconds, .. } = self;
         let (status, steps) = ended("trial", self.status, self.steps)?;
-        Ok(Trial {
-            index: self.trial,
-            metaparameters,
-            status,
-            steps,
-            steps_run: self.steps_run,
-            parameters_kept: self.parameters_kept,
-            mask_hash: self.mask_hash.0,
-            dead_layers: self.dead_layers,
-            curve: curve.iter().map(CurveRow::point).collect(),
-            measurements: measurements.iter().map(MeasurementRow::measurement).collect(),
-            seconds: self.seconds,
-        })
+        let curve = curve.iter().map(CurveRow::point).collect();
+        let measurements = measured.iter().map(MeasurementRow::measurement).collect();
+        Ok(Trial { index, metaparameters, status, steps, steps_run, parameters_kept, mask_hash, dead_layers, curve, measurements, seconds })
     }
 }
 
@@ -115,23 +101,14 @@ impl ConfirmationRow {
         if status == Status::Censored {
             return Err(format!("{:?} is no status of a confirmation", self.status));
         }
+        let &ConfirmationRow { steps_run, parameters_kept, mask_hash: MaskHash(mask_hash), dead_layers, seconds, .. } = self;
+        let curve = curve.iter().map(CurveRow::point).collect();
+        // The loss surface is measured in the search alone.
+        let unmeasured = Trial::new(self.point, metaparameters);
         let seeds = Seeds { weights: self.weight_seed, order: self.order_seed };
         Ok(Confirmation {
             training: Training { point: self.point, number: self.number, seeds, evaluate_every: self.evaluate_every },
-            run: Trial {
-                index: self.point,
-                metaparameters,
-                status,
-                steps,
-                steps_run: self.steps_run,
-                parameters_kept: self.parameters_kept,
-                mask_hash: self.mask_hash.0,
-                dead_layers: self.dead_layers,
-                curve: curve.iter().map(CurveRow::point).collect(),
-                // The loss surface is measured in the search alone.
-                measurements: Vec::new(),
-                seconds: self.seconds,
-            },
+            run: Trial { status, steps, steps_run, parameters_kept, mask_hash, dead_layers, curve, seconds, ..unmeasured },
         })
     }
 }
@@ -203,16 +180,9 @@ impl StartRow {
             (ending, _) => ending,
         };
         let text = |text: &ShortText| String::from_utf8(text.as_bytes().to_vec()).map_err(|_| "a text is not UTF-8".to_owned());
-        Ok(Start {
-            began: self.began,
-            number: self.number,
-            before,
-            ranks: self.ranks,
-            threads: self.threads,
-            hosts: self.hosts,
-            host_names: text(&self.host_names)?,
-            program: text(&self.program)?,
-        })
+        let (host_names, program) = (text(&self.host_names)?, text(&self.program)?);
+        let &StartRow { began, number, ranks, threads, hosts, .. } = self;
+        Ok(Start { began, number, before, ranks, threads, hosts, host_names, program })
     }
 }
 

@@ -66,14 +66,6 @@ impl Kind for RaceLength {
         };
         (1.0..=MOST).contains(&factor).then_some(Race::Until(factor))
     }
-
-    fn toml(&self, value: &Race) -> Option<String> {
-        Some(match value {
-            Race::Off => "false".to_owned(),
-            Race::Until(1.0) => "true".to_owned(),
-            Race::Until(factor) => factor.to_string(),
-        })
-    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn each_sparsity_has_its_points_in_every_figure_of_steps() {
     }
     let ratio = shown("ratio");
     ratio.says(&["K* sparse / K* dense", "sparsity 0.9", "1", "2"]);
-    let expected: Vec<(f64, f64)> = grid.ratios(0.9, 0.0).into_iter().map(|(size, ratio)| (f64::from(size), ratio)).collect();
+    let expected: Vec<_> = steps(0.9).iter().zip(steps(0.0)).map(|(sparse, dense)| (sparse.0, sparse.1 / dense.1)).collect();
     assert_eq!((ratio.points("sparsity 0.9"), ratio.points("sparsity 0")), (expected, vec![]));
     // Two panels; the rates rise as the square root of the batch size.
     let rates = shown("rates");

@@ -14,11 +14,24 @@ macro_rules! claims {
             /// Every claim.
             pub const ALL: &[Claim] = &[$(Claim::$name),+];
 
-            /// The claim in a sentence, where the paper says it, its rule, and the objection to its verdict.
-            fn declared(self) -> [&'static str; 4] {
-                match self {
-                    $(Claim::$name => [$words, $place, $rule, $objection],)+
-                }
+            /// The claim in a sentence, without a full stop.
+            pub fn words(self) -> &'static str {
+                match self { $(Claim::$name => $words.trim()),+ }
+            }
+
+            /// Where the paper says it.
+            pub fn place(self) -> &'static str {
+                match self { $(Claim::$name => $place),+ }
+            }
+
+            /// The rule by which the claim holds, and by which it does not. In all other cases it cannot be said.
+            pub fn rule(self) -> &'static str {
+                match self { $(Claim::$name => $rule),+ }
+            }
+
+            /// The objection that a sceptic has to a verdict by the rule, without a full stop.
+            pub fn objection(self) -> &'static str {
+                match self { $(Claim::$name => $objection),+ }
             }
         }
     };
@@ -134,25 +147,3 @@ pub const TWO_TO_FOUR: (f64, f64) = (2.0, 4.0);
 
 /// Ratios of critical batch sizes that are called 4: within a factor of two, as the batch sizes are powers of two.
 pub const ABOUT_FOUR: (f64, f64) = (2.0, 8.0);
-
-impl Claim {
-    /// The claim in a sentence, without a full stop.
-    pub fn words(self) -> &'static str {
-        self.declared()[0].trim()
-    }
-
-    /// Where the paper says it.
-    pub fn place(self) -> &'static str {
-        self.declared()[1]
-    }
-
-    /// The rule by which the claim holds, and by which it does not. In all other cases it cannot be said.
-    pub fn rule(self) -> &'static str {
-        self.declared()[2]
-    }
-
-    /// The objection that a sceptic has to a verdict by the rule, without a full stop.
-    pub fn objection(self) -> &'static str {
-        self.declared()[3]
-    }
-}

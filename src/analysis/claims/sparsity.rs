@@ -9,7 +9,6 @@ use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
 use crate::readable::{digits, some};
 use crate::records::{Cell, Trial};
-use crate::settings::Race;
 use crate::statistics::QUANTILE;
 
 /// Batch sizes that two fitted curves are compared at, at the fewest: as many as a fit needs.
@@ -114,15 +113,13 @@ fn critical(sparse: &Fitted, dense: &Fitted, bounds: (f64, f64)) -> Said {
 /// smaller.
 fn region(study: &StudyResults, sparsity: f64) -> Said {
     let grid = study.grid();
-    let pairs: Vec<(&Cell, &Cell)> = grid
-        .ratios(sparsity, 0.0)
-        .into_iter()
-        .filter_map(|point| Some((grid.cell(point.0, sparsity)?, grid.cell(point.0, 0.0)?)))
-        .collect();
+    let reached = |size: u32, sparsity: f64| grid.cell(size, sparsity).filter(|cell| cell.best().is_some());
+    let pairs = grid.batch_sizes.iter().filter_map(|&size| Some((reached(size, sparsity)?, reached(size, 0.0)?)));
+    let pairs: Vec<(&Cell, &Cell)> = pairs.collect();
     known(study, pairs.iter().flat_map(|pair| [pair.0, pair.1]))?;
     let counted = |(sparse, dense): &(&Cell, &Cell)| {
-        let race = shorter(study.race_of(sparse), study.race_of(dense));
-        let ([of_sparse, of_dense], differ) = ([good(sparse, race), good(dense, race)], differing(sparse, dense, race));
+        let most = race(study, sparse).min(race(study, dense));
+        let ([of_sparse, of_dense], differ) = ([good(sparse, most), good(dense, most)], differing(sparse, dense, most));
         // The variance of the logarithm of the ratio of good trials. The cells share their points: only points that are good in one of them count.
         (of_sparse / of_dense, (differ + 1.0) / (of_sparse * of_dense))
     };
@@ -141,8 +138,8 @@ fn region(study: &StudyResults, sparsity: f64) -> Said {
 fn region_grows(study: &StudyResults, sparsity: f64) -> Said {
     let cells: Vec<&Cell> = study.reached(sparsity).collect();
     known(study, cells.iter().copied())?;
-    let race = cells.iter().map(|cell| study.race_of(cell)).reduce(shorter).unwrap_or(Race::Off);
-    let counts: Vec<f64> = cells.iter().map(|cell| good(cell, race)).collect();
+    let most = cells.iter().map(|cell| race(study, cell)).fold(f64::INFINITY, f64::min);
+    let counts: Vec<f64> = cells.iter().map(|cell| good(cell, most)).collect();
     let points: Vec<(f64, f64)> = cells.iter().zip(&counts).map(|(cell, good)| (f64::from(cell.key.batch_size), *good)).collect();
     // The variance of the logarithm of a cell's number of good trials, which is a binomial number among all trials of the cell.
     let variance = |(cell, good): (&&Cell, &f64)| 1.0 / (good + 0.5) - 1.0 / (cell.trials.len() as f64 + 1.0);
@@ -171,28 +168,23 @@ fn known<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clone
     Ok(())
 }
 
-/// The trials of a cell that reached the goal within a race's factor times K*. Trials that reached it later, up to the race's next
-/// evaluation, do not count.
-fn good_trials(cell: &Cell, race: Race) -> impl Iterator<Item = &Trial> {
-    let most = race.factor().and_then(|factor| Some(factor * f64::from(cell.steps_to_result()?))).unwrap_or(f64::INFINITY);
+/// How many times K* a cell's race goes on for; infinite without a race.
+fn race(study: &StudyResults, cell: &Cell) -> f64 {
+    study.race_of(cell).factor().unwrap_or(f64::INFINITY)
+}
+
+/// The trials of a cell that reached the goal within `times` its K*. Trials that reached it later, up to the race's next evaluation, do not count.
+fn good_trials(cell: &Cell, times: f64) -> impl Iterator<Item = &Trial> {
+    let most = cell.steps_to_result().filter(|_| times.is_finite()).map_or(f64::INFINITY, |least| times * f64::from(least));
     cell.trials.iter().filter(move |trial| trial.steps.is_some_and(|steps| f64::from(steps) <= most))
 }
 
-fn good(cell: &Cell, race: Race) -> f64 {
-    good_trials(cell, race).count() as f64
+fn good(cell: &Cell, times: f64) -> f64 {
+    good_trials(cell, times).count() as f64
 }
 
 /// Points that are good in one of two cells alone.
-fn differing(one: &Cell, other: &Cell, race: Race) -> f64 {
-    let [in_one, in_other] = [one, other].map(|cell| good_trials(cell, race).map(|trial| trial.index).collect::<HashSet<_>>());
+fn differing(one: &Cell, other: &Cell, times: f64) -> f64 {
+    let [in_one, in_other] = [one, other].map(|cell| good_trials(cell, times).map(|trial| trial.index).collect::<HashSet<_>>());
     in_one.symmetric_difference(&in_other).count() as f64
-}
-
-/// The race that ends first, of two after the same number of steps.
-fn shorter(one: Race, other: Race) -> Race {
-    match (one.factor(), other.factor()) {
-        (Some(of_one), Some(of_other)) if of_one <= of_other => one,
-        (Some(_), None) => one,
-        _ => other,
-    }
 }

@@ -74,12 +74,7 @@ pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
     );
     let layers = bands.into_iter().chain(layers).chain(marks).collect();
     let panel = Panel { note: note(study, &curves), ..Panel::new(x, y, layers) };
-    Figure {
-        name: "answer".into(),
-        heading: "Steps and critical batch sizes".into(),
-        caption,
-        table: if is_confirmed { "confirmed" } else { "cells" },
-        beside: &[Part::Steps, Part::Fits, Part::Critical],
-        chart: Chart::new(format!("{}: {of} to {}", study.name(), study.goal_in_short()), 1, vec![panel], legend),
-    }
+    let chart = Chart::new(format!("{}: {of} to {}", study.name(), study.goal_in_short()), 1, vec![panel], legend);
+    let table = if is_confirmed { "confirmed" } else { "cells" };
+    Figure::new(("answer", "Steps and critical batch sizes"), caption, table, &[Part::Steps, Part::Fits, Part::Critical], chart)
 }

@@ -65,15 +65,10 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
     if points().any(|point| !point.is_exact) {
         legend.push(Entry::point("at most", GREY, Marker::Ring));
     }
-    Some(Figure {
-        name: "budgets".into(),
-        heading: "Fixed budgets".into(),
-        caption: "The lowest validation error of any evaluation of any of a cell's trials within a budget of steps, and within one of training examples (steps \
-                  times batch size). Filled markers are exact. Hollow ones are bounds, at most so much: a trial ended before, as it had reached the goal or a \
-                  race cut it off, and would have come lower. A cell is left out where no evaluation of the whole validation set lies within the budget."
-            .to_owned(),
-        table: "budgets",
-        beside: &[],
-        chart: Chart::new(format!("{}: best error within a budget", study.name()), columns, shown.iter().map(panel).collect(), legend),
-    })
+    let caption = "The lowest validation error of any evaluation of any of a cell's trials within a budget of steps, and within one of training \
+                   examples (steps times batch size). Filled markers are exact. Hollow ones are bounds, at most so much: a trial ended before, as it \
+                   had reached the goal or a race cut it off, and would have come lower. A cell is left out where no evaluation of the whole \
+                   validation set lies within the budget.";
+    let chart = Chart::new(format!("{}: best error within a budget", study.name()), columns, shown.iter().map(panel).collect(), legend);
+    Some(Figure::new(("budgets", "Fixed budgets"), caption, "budgets", &[], chart))
 }

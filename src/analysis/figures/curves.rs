@@ -42,7 +42,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         instead(study)
     );
-    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, table: "curves", beside: &[], chart })
+    Some(Figure::new(("loss", "Training loss of the best trials"), caption, "curves", &[], chart))
 }
 
 /// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve, or where more than a
@@ -82,7 +82,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
     let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error".into(), heading: heading.into(), caption, table: "curves", beside: &[], chart })
+    Some(Figure::new(("error", heading), caption, "curves", &[], chart))
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.

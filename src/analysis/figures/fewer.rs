@@ -1,7 +1,7 @@
 //! Heat map of the K* that fewer trials would have found (K* is a minimum over trials).
 
 use super::figure::{Figure, Part};
-use super::heat::{Level, heat};
+use super::heat::heat;
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
@@ -12,7 +12,7 @@ use crate::records::Cell;
 pub fn fewer(study: &StudyResults) -> Option<Figure> {
     let levels = |cell: &Cell| {
         let trials = FewerTrials::new(cell);
-        let (best, all) = (cell.steps_to_result().unwrap_or(1).max(1), cell.trials.len());
+        let all = cell.trials.len();
         // Two numbers an octave, and all trials.
         let numbers = (0..).map(|half| f64::exp2(f64::from(half) / 2.0).round() as usize).take_while(|&number| number < all);
         let mut numbers: Vec<usize> = numbers.chain([all]).collect();
@@ -27,21 +27,13 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
                 of(0.025),
                 of(0.975)
             );
-            let ratio = trials.quantile(number, 0.5).map(|steps| f64::from(steps) / f64::from(best));
-            Level { from: number as f64, to: next as f64, ratio, words }
+            (number..next, trials.quantile(number, 0.5), words)
         };
         numbers.into_iter().zip(ends).map(level).collect()
     };
     let chart = heat(study, "K* of fewer trials", &|cell| !study.hides_others(cell), &levels)?;
-    Some(Figure {
-        name: "fewer-trials".into(),
-        heading: "What fewer trials would have found".into(),
-        caption: "K* of n of a cell's trials, drawn at random, over K* of all of them: the median over all choices, against n; a panel a sparsity, a row a \
-                  batch size. A cell that is not dark well before its right end says that more trials may find fewer steps. Grey: half of the choices hold \
-                  no trial that is known to reach the goal."
-            .to_owned(),
-        table: "fewer-trials",
-        beside: &[Part::Trials],
-        chart,
-    })
+    let caption = "K* of n of a cell's trials, drawn at random, over K* of all of them: the median over all choices, against n; a panel a sparsity, \
+                   a row a batch size. A cell that is not dark well before its right end says that more trials may find fewer steps. Grey: half of \
+                   the choices hold no trial that is known to reach the goal.";
+    Some(Figure::new(("fewer-trials", "What fewer trials would have found"), caption, "fewer-trials", &[Part::Trials], chart))
 }

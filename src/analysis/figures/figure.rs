@@ -26,6 +26,19 @@ pub struct Figure {
     pub chart: Chart,
 }
 
+impl Figure {
+    /// A figure by its name and its heading, its caption, the table with its numbers and the parts of the page that name it.
+    pub(super) fn new<N: Into<Cow<'static, str>>>(
+        (name, heading): (N, N),
+        caption: impl Into<String>,
+        table: &'static str,
+        beside: &'static [Part],
+        chart: Chart,
+    ) -> Figure {
+        Figure { name: name.into(), heading: heading.into(), caption: caption.into(), table, beside, chart }
+    }
+}
+
 /// A part of the page that names the figures of what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -89,43 +102,38 @@ pub(super) fn in_brackets(Estimate { value, low, high }: Estimate) -> String {
     significant(value) + &interval
 }
 
-/// A sparsity, and a number of it by batch size, where that is known.
-pub(super) type Numbers = (f64, Vec<(f64, Option<Estimate>)>);
-
-/// A number of each cell of a grid, of the sparsities at which any is known.
-pub(super) fn numbers(study: &StudyResults, of: impl Fn(u32, f64) -> Option<Estimate>) -> Vec<Numbers> {
-    let grid = study.grid();
-    let of_sparsity = |&sparsity: &f64| (sparsity, grid.batch_sizes.iter().map(|&size| (batch(size), of(size, sparsity))).collect());
-    let is_known = |(_, points): &Numbers| points.iter().any(|point| point.1.is_some());
-    grid.sparsities.iter().map(of_sparsity).filter(is_known).collect()
-}
-
-/// The intervals of the numbers of a sparsity as bars.
-fn intervals((sparsity, points): &Numbers) -> Element {
-    let bars = points.iter().filter_map(|(size, number)| number.map(|number| (*size, number.low, number.high)));
-    Element::Bars(Series::of_sparsity(*sparsity).colour, bars.collect())
-}
-
-/// The numbers of a sparsity as a curve, with words for each number at a batch size.
-fn curve_of((sparsity, points): &Numbers, words: impl Fn(f64, Estimate) -> String) -> [Element; 2] {
-    let values: Curve = points.iter().map(|(size, number)| (*size, number.map_or(f64::NAN, |number| number.value))).collect();
-    let number = |size: f64| points.iter().find(|point| point.0 == size).and_then(|point| point.1);
-    curve(Series::of_sparsity(*sparsity), &values, |size, _| number(size).map_or(String::new(), |number| words(size, number)))
-}
-
-/// The numbers of every sparsity against the batch size, with their intervals, around dashes at 1. `words` says what a number of a cell is.
+/// A number of each cell against the batch size with its interval, a curve a sparsity, around dashes at 1; none where no cell has the number. The
+/// vertical axis has a scale and a title, and holds the value `from` too. `words` says what a cell's number is.
 pub(super) fn around_one(
     study: &StudyResults,
-    title: String,
-    numbers: &[Numbers],
-    y: Axis,
+    title: &str,
+    (scale, label, from): (Scale, &str, f64),
+    number: impl Fn(CellKey) -> Option<Estimate>,
     words: impl Fn(String, Estimate) -> String,
-) -> Chart {
-    let x = batch_axis(&study.grid().batch_sizes);
-    let curves = numbers.iter().flat_map(|of| curve_of(of, |size, number| words(name(size, of.0), number)));
-    let layers = iter::once(level(&x, 1.0)).chain(numbers.iter().map(intervals)).chain(curves).collect();
-    let legend = numbers.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
-    Chart::new(title, 1, vec![Panel::new(x, y, layers)], legend)
+) -> Option<Chart> {
+    let grid = study.grid();
+    let (mut bars, mut curves, mut ends, mut legend) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for &sparsity in &grid.sparsities {
+        let of_size = |&batch_size: &u32| (batch(batch_size), number(CellKey { batch_size, sparsity }));
+        let points: Vec<(f64, Option<Estimate>)> = grid.batch_sizes.iter().map(of_size).collect();
+        let known: Vec<(f64, Estimate)> = points.iter().filter_map(|&(size, number)| Some((size, number?))).collect();
+        if known.is_empty() {
+            continue;
+        }
+        let line = points.iter().map(|(size, number)| (*size, number.map_or(f64::NAN, |number| number.value)));
+        let said =
+            |size: f64, _| known.iter().find(|known| known.0 == size).map_or(String::new(), |known| words(name(size, sparsity), known.1));
+        curves.extend(curve(Series::of_sparsity(sparsity), &line.collect::<Curve>(), said));
+        bars.push(Element::Bars(Series::of_sparsity(sparsity).colour, known.iter().map(|(size, of)| (*size, of.low, of.high)).collect()));
+        ends.extend(known.iter().flat_map(|(_, number)| [number.value, number.low, number.high]));
+        legend.push(sparsity_entry(sparsity));
+    }
+    if legend.is_empty() {
+        return None;
+    }
+    let (x, y) = (batch_axis(&grid.batch_sizes), Axis::around(scale, label, ends.into_iter().chain([from, 1.0]), (from, 1.0)));
+    let layers = iter::once(level(&x, 1.0)).chain(bars).chain(curves).collect();
+    Some(Chart::new(format!("{}: {title}", study.name()), 1, vec![Panel::new(x, y, layers)], legend))
 }
 
 /// Dashes at a value of the vertical axis.

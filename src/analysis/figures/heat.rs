@@ -1,5 +1,7 @@
 //! Ratios of all cells in one picture: a panel a sparsity, a row a batch size, numbers of trials across.
 
+use std::ops::Range;
+
 use super::figure::batch_axis;
 use crate::analysis::chart::{Axis, Chart, Colour, Element, Entry, Marker, Panel, Scale, Tile};
 use crate::analysis::studies::{StudyResults, batch};
@@ -18,17 +20,8 @@ const CLASSES: [(f64, Colour, &str); 5] = [
 /// The colour where nothing is known.
 const UNKNOWN: Colour = Colour(225, 225, 225);
 
-/// A level from one number of trials to the next: the ratio, none where it is not known, and words.
-pub struct Level {
-    /// The first number of trials.
-    pub from: f64,
-    /// The number after the last one.
-    pub to: f64,
-    /// Steps over K*.
-    pub ratio: Option<f64>,
-    /// Words shown where a mouse is over the level.
-    pub words: String,
-}
+/// Numbers of trials, the steps that so many find, none where they are not known, and words that are shown where a mouse is over them.
+pub type Level = (Range<usize>, Option<u32>, String);
 
 /// The chart with this title of the cells of several trials that reached the goal and `is_shown` lets pass; none where there are no such cells.
 pub fn heat(study: &StudyResults, title: &str, is_shown: &dyn Fn(&Cell) -> bool, levels: &dyn Fn(&Cell) -> Vec<Level>) -> Option<Chart> {
@@ -39,10 +32,11 @@ pub fn heat(study: &StudyResults, title: &str, is_shown: &dyn Fn(&Cell) -> bool,
     let y = batch_axis(&sizes);
     let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));
     let half = 2f64.powf(0.42);
-    let tile = |cell: &Cell, level: Level| {
-        let size = batch(cell.key.batch_size);
-        let colour = level.ratio.map_or(UNKNOWN, |ratio| CLASSES.iter().find(|class| ratio <= class.0).map_or(UNKNOWN, |class| class.1));
-        Tile { at: (level.from, size), from: (level.from, size / half), to: (level.to, size * half), colour, words: level.words }
+    let tile = |cell: &Cell, (trials, steps, words): Level| {
+        let (from, to, size) = (trials.start as f64, trials.end as f64, batch(cell.key.batch_size));
+        let ratio = steps.zip(cell.steps_to_result()).map(|(steps, least)| f64::from(steps) / f64::from(least.max(1)));
+        let colour = ratio.map_or(UNKNOWN, |ratio| CLASSES.iter().find(|class| ratio <= class.0).map_or(UNKNOWN, |class| class.1));
+        Tile { at: (from, size), from: (from, size / half), to: (to, size * half), colour, words }
     };
     let panel = |sparsity: f64| {
         let here = cells.iter().filter(|cell| cell.key.sparsity == sparsity);

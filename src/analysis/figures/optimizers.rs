@@ -69,14 +69,10 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             "K* of each study at the same sparsity; the legend says what the studies differ in. Look for whether one lies above another."
         }
     };
-    Some(Figure {
-        name: "optimizers".into(),
-        heading: if of_optimizers { "Optimizers compared" } else { "Studies compared" }.into(),
-        caption: caption.to_owned() + if confirmed.concat().is_empty() { "" } else { CONFIRMED },
-        table: "cells",
-        beside: &[],
-        chart: Chart::new(title, panels.len().clamp(1, 2), panels, legend),
-    })
+    let heading = if of_optimizers { "Optimizers compared" } else { "Studies compared" };
+    let caption = caption.to_owned() + if confirmed.concat().is_empty() { "" } else { CONFIRMED };
+    let chart = Chart::new(title, panels.len().clamp(1, 2), panels, legend);
+    Some(Figure::new(("optimizers", heading), caption, "cells", &[], chart))
 }
 
 /// The look of each study: its optimizer's, the same in every figure; of further studies of an optimizer one that no other has.

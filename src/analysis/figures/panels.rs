@@ -89,17 +89,11 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         legend.push(Entry::line("ends of the regimes", GREY, Stroke::Thin));
     }
     legend.extend(linear_entry(&curves));
-    Some(Figure {
-        name: "panels".into(),
-        heading: "Each sparsity with its fit".into(),
-        caption: "Measured K* (a bar below a point reaches to the evaluation before), the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect \
-                  linear scaling from the first point. The fit is dashed where nothing was measured; an arrow at the step budget marks a cell none of \
-                  whose trials reached the goal. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % interval (shaded from the \
-                  bottom to the top); left of the first thin rule scaling is linear (local slope below \
-                  −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
-            .to_owned(),
-        table: "cells",
-        beside: &[Part::Steps, Part::Fits, Part::Critical],
-        chart: Chart::new(format!("{}: K* and the fit", study.name()), panels.len().clamp(1, 2), panels, legend),
-    })
+    let caption = "Measured K* (a bar below a point reaches to the evaluation before), the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and \
+                   perfect linear scaling from the first point. The fit is dashed where nothing was measured; an arrow at the step budget marks a \
+                   cell none of whose trials reached the goal. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % \
+                   interval (shaded from the bottom to the top); left of the first thin rule scaling is linear (local slope below −0.95), right of \
+                   the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn.";
+    let chart = Chart::new(format!("{}: K* and the fit", study.name()), panels.len().clamp(1, 2), panels, legend);
+    Some(Figure::new(("panels", "Each sparsity with its fit"), caption, "cells", &[Part::Steps, Part::Fits, Part::Critical], chart))
 }

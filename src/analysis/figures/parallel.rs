@@ -55,20 +55,15 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         format!(" Steps: of complete trials alone, from K* of the cell to {} times it, on a logarithmic scale.", significant(slowest))
     });
     let legend = colours(&study.results.workload).into_iter().map(entry).chain([best]).collect();
-    Some(Figure {
-        name: "parallel".into(),
-        heading: "The search in all its dimensions".into(),
-        caption: format!(
-            "Every trial as a line, a panel a cell (S sparsity, B batch size): on each axis its place between the lower and the upper end of the range that was \
-             searched, on the search's own scale. {}.{steps} Where the lines of complete trials come close together, that metaparameter matters; where the best \
-             one meets an axis at its end, the range was too narrow.{COLOURED}{}",
-            ranges.join("; "),
-            ends(study)
-        ),
-        table: "trials",
-        beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: trials in all dimensions", study.name()), columns, panels, legend).crowded(),
-    })
+    let caption = format!(
+        "Every trial as a line, a panel a cell (S sparsity, B batch size): on each axis its place between the lower and the upper end of the range that was \
+         searched, on the search's own scale. {}.{steps} Where the lines of complete trials come close together, that metaparameter matters; where the best \
+         one meets an axis at its end, the range was too narrow.{COLOURED}{}",
+        ranges.join("; "),
+        ends(study)
+    );
+    let chart = Chart::new(format!("{}: trials in all dimensions", study.name()), columns, panels, legend).crowded();
+    Some(Figure::new(("parallel", "The search in all its dimensions"), caption, "trials", &[Part::Trials], chart))
 }
 
 /// Steps of a complete trial over K*.

@@ -46,15 +46,9 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         Panel::new(x, y, layers.collect()).titled(name.to_owned())
     };
     let legend = fitted.iter().map(|&(sparsity, _)| sparsity_entry(sparsity)).collect();
-    Some(Figure {
-        name: "fits".into(),
-        heading: "What was fitted".into(),
-        caption: "c1, c2 and the critical batch size c1/c2 of K ≈ c1/B + c2 at each sparsity, with 95 % bootstrap intervals. Intervals \
-                  that overlap widely mean that this study cannot tell the sparsities apart; an arrow at the end of a bar says that \
-                  the interval goes on beyond the panel, and a missing point is zero or infinite."
-            .to_owned(),
-        table: "fits",
-        beside: &[Part::Fits],
-        chart: Chart::new(format!("{}: parameters of the fits", study.name()), 3, shown.into_iter().map(panel).collect(), legend),
-    })
+    let caption = "c1, c2 and the critical batch size c1/c2 of K ≈ c1/B + c2 at each sparsity, with 95 % bootstrap intervals. Intervals \
+                   that overlap widely mean that this study cannot tell the sparsities apart; an arrow at the end of a bar says that \
+                   the interval goes on beyond the panel, and a missing point is zero or infinite.";
+    let chart = Chart::new(format!("{}: parameters of the fits", study.name()), 3, shown.into_iter().map(panel).collect(), legend);
+    Some(Figure::new(("fits", "What was fitted"), caption, "fits", &[Part::Fits], chart))
 }

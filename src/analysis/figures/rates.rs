@@ -48,15 +48,9 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
     }
     let series = grid.sparsities.iter().map(|&sparsity| entry(sparsity, &curve_of(sparsity, learning_rate)));
     let guides = GUIDES.map(|(_, stroke, name)| Entry::line(name, GREY, stroke));
-    Some(Figure {
-        name: "rates".into(),
-        heading: "The best learning rates".into(),
-        caption: "The learning rate η of each cell's best trial; beside it, where there is a momentum m, the effective rate η/(1 − m). From the first \
-                  point two guides: rates that rise as the batch size and as its square root. One trial decides each point, so neighbours scatter: \
-                  the metaparameter figures show how wide the good region is."
-            .to_owned(),
-        table: "cells",
-        beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: rates of the best trials", study.name()), panels.len(), panels, series.chain(guides).collect()),
-    })
+    let caption = "The learning rate η of each cell's best trial; beside it, where there is a momentum m, the effective rate η/(1 − m). From the \
+                   first point two guides: rates that rise as the batch size and as its square root. One trial decides each point, so neighbours \
+                   scatter: the metaparameter figures show how wide the good region is.";
+    let chart = Chart::new(format!("{}: rates of the best trials", study.name()), panels.len(), panels, series.chain(guides).collect());
+    Some(Figure::new(("rates", "The best learning rates"), caption, "cells", &[Part::Trials], chart))
 }

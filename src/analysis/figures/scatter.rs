@@ -112,7 +112,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     };
     let grid = study.grid();
     let ends = ends(study);
-    let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
+    let figure = |names: (String, String), caption: &str, columns, panels, further: Option<Entry>| {
         let of_status = |status: Status| Entry::point(status.name(), GREY, shape(status));
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(of_status).collect();
         legend.push(Entry::point("best", STAR, Marker::Star));
@@ -120,8 +120,8 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
         legend.extend(further);
         let chart = Chart::new(format!("{}: trials", study.name()), columns, panels, legend).crowded();
         // Of many pairs the page names the paper's.
-        let beside: &[Part] = if name == PAPERS { &[Part::Trials] } else { &[] };
-        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{COLOURED}{ends}"), table: "trials", beside, chart }
+        let beside: &[Part] = if names.0 == PAPERS { &[Part::Trials] } else { &[] };
+        Figure::new(names, format!("{caption}{COLOURED}{ends}"), "trials", beside, chart)
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);

@@ -13,19 +13,13 @@ use crate::records::{Cell, Measurement};
 pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
     let axes = (Scale::Linear, "Local Lipschitz constant L of ∇f");
     let chart = chart(study, "local Lipschitz constant along training", axes, &|cell| points(cell, &|found| found.lipschitz), None)?;
-    Some(Figure {
-        name: "lipschitz".into(),
-        heading: "Smoothness along training".into(),
-        caption: format!(
-            "Local Lipschitz constant L of the gradient of the training loss f: the largest change of the gradient over the distance (no unit), at points of \
-             the step just to be taken{}. The theory's c1 grows with L: a sparser network whose line lies higher has less smooth a loss, and needs more \
-             steps.",
-            several(study)
-        ),
-        table: "smoothness",
-        beside: &[Part::Theory],
-        chart,
-    })
+    let caption = format!(
+        "Local Lipschitz constant L of the gradient of the training loss f: the largest change of the gradient over the distance (no unit), at points of \
+         the step just to be taken{}. The theory's c1 grows with L: a sparser network whose line lies higher has less smooth a loss, and needs more \
+         steps.",
+        several(study)
+    );
+    Some(Figure::new(("lipschitz", "Smoothness along training"), caption, "smoothness", &[Part::Theory], chart))
 }
 
 /// Noise scale over steps; none where nothing was measured.
@@ -34,18 +28,13 @@ pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
     let noise = |cell: &Cell| points(cell, &|found| Some(found_noise_scale(found, sampling)));
     let chart = chart(study, "gradient noise scale along training", axes, &noise, None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
-    Some(Figure {
-        name: "noise-scale".into(),
-        heading: "The gradient's noise along training".into(),
-        caption: format!(
-            "Variance of one example's gradient over the squared norm of the training set's mean gradient{}{part}. In batches much smaller than this noise \
-             outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
-            several(study)
-        ),
-        table: "smoothness",
-        beside: &[Part::Critical, Part::Theory],
-        chart,
-    })
+    let caption = format!(
+        "Variance of one example's gradient over the squared norm of the training set's mean gradient{}{part}. In batches much smaller than this noise \
+         outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
+        several(study)
+    );
+    let names = ("noise-scale", "The gradient's noise along training");
+    Some(Figure::new(names, caption, "smoothness", &[Part::Critical, Part::Theory], chart))
 }
 
 fn several(study: &StudyResults) -> String {
@@ -63,7 +52,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
     let axes = (Scale::Linear, "Training loss (nats)");
     let chart = chart(study, "training loss", axes, &|cell| points(cell, &|found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
-    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", beside: &[], chart })
+    Some(Figure::new(("loss", "Training loss"), caption, "smoothness", &[], chart))
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.

@@ -47,19 +47,13 @@ pub fn together(study: &StudyResults) -> Figure {
     let more: Vec<Element> = bars.chain(missed).chain(again).collect();
     chart.legend.extend(confirmed_entry(&cells));
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
-    Figure {
-        name: "steps-to-result".into(),
-        heading: "Steps-to-result against batch size".into(),
-        caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
-                  curve leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for \
-                  whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal; an \
-                  arrow at the step budget marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached."
-            .to_owned()
-            + if cells.is_empty() { "" } else { CONFIRMED },
-        table: "cells",
-        beside: &[Part::Steps, Part::Confirmed],
-        chart,
-    }
+    let caption = "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a curve \
+                   leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for whether a sparser network's curve lies \
+                   higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal; an arrow at the step \
+                   budget marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached.";
+    let caption = caption.to_owned() + if cells.is_empty() { "" } else { CONFIRMED };
+    let names = ("steps-to-result", "Steps-to-result against batch size");
+    Figure::new(names, caption, "cells", &[Part::Steps, Part::Confirmed], chart)
 }
 
 /// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or
@@ -93,19 +87,13 @@ pub fn normalised(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         panel.layers.splice(0..0, bands.clone());
         panel.layers.extend(bars.clone());
     }
-    Some(Figure {
-        name: "normalised".into(),
-        heading: "The same, normalised".into(),
-        caption: format!(
-            "Each curve over its K* at batch size {}, the smallest at which every sparsity that reached the goal at all did: curves that fall together scale alike, \
-             whatever the sparsity costs in steps. Look for where each leaves the dashes: by this the paper reads the critical batch size, and one lucky K* at the \
-             first batch size moves all of its curve. Shaded: the 95 % interval of each fit over its own K there. A bar below a point reaches to the evaluation before.",
-            count(size)
-        ),
-        table: "cells",
-        beside: &[Part::Steps],
-        chart,
-    })
+    let caption = format!(
+        "Each curve over its K* at batch size {}, the smallest at which every sparsity that reached the goal at all did: curves that fall together scale alike, \
+         whatever the sparsity costs in steps. Look for where each leaves the dashes: by this the paper reads the critical batch size, and one lucky K* at the \
+         first batch size moves all of its curve. Shaded: the 95 % interval of each fit over its own K there. A bar below a point reaches to the evaluation before.",
+        count(size)
+    );
+    Some(Figure::new(("normalised", "The same, normalised"), caption, "cells", &[Part::Steps], chart))
 }
 
 /// The curves in one panel, with dashes for perfect linear scaling from each curve's first point at a batch size of at least `from`.

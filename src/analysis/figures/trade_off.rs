@@ -51,18 +51,12 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let mut legend: Vec<Entry> = fitted.iter().map(|&(sparsity, ..)| sparsity_entry(sparsity)).collect();
     legend.push(Entry::point("critical batch size", GREY, Marker::Ring));
     legend.push(Entry::line("equal batch size B", GREY, Stroke::Thin));
-    Some(Figure {
-        name: "trade-off".into(),
-        heading: "Steps against examples".into(),
-        caption: "Steps-to-result against the training examples they take, K* times the batch size, a marker a cell. The lines are those of the fit: \
-                  (S/S_min − 1)(E/E_min − 1) = 1 with steps S, examples E, S_min = c2 and E_min = c1. A small batch stands at the upper left, with the fewest \
-                  examples, a large one at the lower right, with the fewest steps. At the ring both are twice the least: there the batch size is c1/c2, the \
-                  critical one. A ring outside the measured range is not drawn."
-            .to_owned(),
-        table: "cells",
-        beside: &[Part::Critical],
-        chart: Chart::new(format!("{}: steps against examples", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
-    })
+    let caption = "Steps-to-result against the training examples they take, K* times the batch size, a marker a cell. The lines are those of the \
+                   fit: (S/S_min − 1)(E/E_min − 1) = 1 with steps S, examples E, S_min = c2 and E_min = c1. A small batch stands at the upper left, \
+                   with the fewest examples, a large one at the lower right, with the fewest steps. At the ring both are twice the least: there the \
+                   batch size is c1/c2, the critical one. A ring outside the measured range is not drawn.";
+    let chart = Chart::new(format!("{}: steps against examples", study.name()), 1, vec![Panel::new(x, y, layers)], legend);
+    Some(Figure::new(("trade-off", "Steps against examples"), caption, "cells", &[Part::Critical], chart))
 }
 
 /// E = S·B from one side of the panel to another, with the batch size at its upper end. None where it passes the panel by.

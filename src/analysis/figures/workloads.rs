@@ -39,16 +39,12 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
         sparsities.iter().map(panel).collect::<Vec<_>>()
     };
     let legend = sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).chain([Entry::line("linear scaling", GREY, Stroke::Dashed)]);
-    Some(Figure {
-        name: "workloads".into(),
-        heading: "All workloads".into(),
-        caption: "Steps-to-result against batch size, a row a workload (its data set, optimizer and goal beside it) and a column a sparsity S, with the fit \
-                  K ≈ c1/B + c2 over the batch sizes that were measured and, dashed, linear scaling from the first point. The vertical axes of rows differ."
-            .to_owned(),
-        table: "cells",
-        beside: &[],
-        chart: Chart::new("Steps-to-result of all workloads".to_owned(), sparsities.len().max(1), studies.iter().flat_map(row).collect(), legend.collect()),
-    })
+    let caption = "Steps-to-result against batch size, a row a workload (its data set, optimizer and goal beside it) and a column a sparsity S, with \
+                   the fit K ≈ c1/B + c2 over the batch sizes that were measured and, dashed, linear scaling from the first point. The vertical axes \
+                   of rows differ.";
+    let (title, panels) = ("Steps-to-result of all workloads".to_owned(), studies.iter().flat_map(row).collect());
+    let chart = Chart::new(title, sparsities.len().max(1), panels, legend.collect());
+    Some(Figure::new(("workloads", "All workloads"), caption, "cells", &[], chart))
 }
 
 /// The ratios of sparse to dense K*, a panel a workload; none for fewer than two workloads that have any.
@@ -63,16 +59,10 @@ pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     for (study, figure) in all {
         panels.extend(figure.chart.panels.into_iter().map(|panel| Panel { title: title(study), ..panel }));
     }
-    Some(Figure {
-        name: "workload-ratios".into(),
-        heading: "What sparsity costs in steps, all workloads".into(),
-        caption: "K* of each sparsity over the dense network's at the same batch size, a panel a workload; 1 (dashed) is no difference. A bar holds the \
-                  ratios of all steps between the evaluations that found the goal reached and those before. The vertical axes differ."
-            .to_owned(),
-        table: "cells",
-        beside: &[],
-        chart: Chart::new("Sparse over dense, all workloads".to_owned(), panels.len().min(2), panels, legend),
-    })
+    let caption = "K* of each sparsity over the dense network's at the same batch size, a panel a workload; 1 (dashed) is no difference. A bar holds \
+                   the ratios of all steps between the evaluations that found the goal reached and those before. The vertical axes differ.";
+    let chart = Chart::new("Sparse over dense, all workloads".to_owned(), panels.len().min(2), panels, legend);
+    Some(Figure::new(("workload-ratios", "What sparsity costs in steps, all workloads"), caption, "cells", &[], chart))
 }
 
 /// The sparsities of all studies, ascending.

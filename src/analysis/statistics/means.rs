@@ -25,44 +25,29 @@ pub enum Middle {
 pub struct Mean<'a> {
     /// Batch size in examples, at least 1.
     pub batch_size: f64,
-    /// Confirmations of the cell, of which the number and its standard error are finite.
-    pub confirmed: &'a Confirmed,
-    /// Which number it is.
-    pub middle: Middle,
+    confirmed: &'a Confirmed,
+    middle: Middle,
+    /// The mean, or median.
+    steps: f64,
+    /// The standard error of the logarithm.
+    error: f64,
+    /// The variance of the logarithm that no other cell shares by its seeds.
+    unshared: f64,
 }
 
 impl<'a> Mean<'a> {
-    /// A cell's mean, or median; none where it is not known.
+    /// A cell's mean, or median; none where it or its standard error is not finite.
     pub fn new(batch_size: f64, confirmed: &'a Confirmed, middle: Middle) -> Option<Self> {
-        let mean = Mean { batch_size, confirmed, middle };
-        (mean.steps() > 0.0 && mean.error().is_finite()).then_some(mean)
-    }
-
-    fn steps(self) -> f64 {
-        match self.middle {
-            Middle::Mean => self.confirmed.mean.value,
-            Middle::Median => self.confirmed.median.value,
-        }
-    }
-
-    /// The standard error of the logarithm.
-    fn error(self) -> f64 {
-        match self.middle {
-            Middle::Mean => self.confirmed.error(),
+        let (steps, error, unshared) = match middle {
+            Middle::Mean => (confirmed.mean.value, confirmed.error(), confirmed.of_choice()),
             Middle::Median => {
-                let Estimate { value, low, high } = self.confirmed.median;
+                let Estimate { value, low, high } = confirmed.median;
                 // Where many trainings failed, the interval has no upper limit: the lower one stands for both.
-                (if high.is_finite() { (high / low).sqrt() } else { value / low }).ln() / QUANTILE
+                let error = (if high.is_finite() { (high / low).sqrt() } else { value / low }).ln() / QUANTILE;
+                (value, error, error.powi(2))
             }
-        }
-    }
-
-    /// The variance of the logarithm that no other cell shares by its seeds.
-    fn unshared(self) -> f64 {
-        match self.middle {
-            Middle::Mean => self.confirmed.of_choice(),
-            Middle::Median => self.error().powi(2),
-        }
+        };
+        (steps > 0.0 && error.is_finite()).then_some(Mean { batch_size, confirmed, middle, steps, error, unshared })
     }
 
     /// By how much the logarithm moves where the seeds that cells share are drawn again.
@@ -157,14 +142,13 @@ impl<'a> Means<'a> {
     /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
     pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
         let common = correlation(means);
-        let point = |mean: &Mean| {
-            let (steps, unshared) = (mean.steps(), mean.unshared());
-            let by_seeds = unshared + (mean.error().powi(2) - unshared) * (1.0 - common);
-            Point { batch_size: mean.batch_size, above: steps, steps, by_seeds }
+        let point = |&Mean { batch_size, steps, error, unshared, .. }: &Mean| {
+            let by_seeds = unshared + (error.powi(2) - unshared) * (1.0 - common);
+            Point { batch_size, above: steps, steps, by_seeds }
         };
         let points: Vec<Point> = means.iter().map(point).collect();
         enough(&points)?;
-        let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps().ln())).unzip();
+        let (inverse, logs): (Vec<f64>, Vec<f64>) = means.iter().map(|mean| (mean.batch_size.recip(), mean.steps.ln())).unzip();
         Ok(Means { fitting: LeastSquares::new(inverse), means, logs, points })
     }
 
@@ -192,7 +176,7 @@ impl<'a> Means<'a> {
     /// the choice of its points and for the deviation of uneven tuning. `curve` is the place of the curve among those fitted together.
     pub(super) fn drawn(&self, fitted: &[f64], uniforms: &[f64], tuning: f64, resample: u64, curve: usize) -> Vec<f64> {
         let log = |(mean, fitted): (&Mean, &f64)| {
-            let deviation = (mean.unshared() + tuning * tuning).sqrt();
+            let deviation = (mean.unshared + tuning * tuning).sqrt();
             let own = deviation * normal(key(resample, mean.batch_size.to_bits(), curve as u64 + 1));
             fitted + mean.resampled(uniforms) + own
         };

@@ -54,60 +54,51 @@ pub struct Smooth {
     pub fitted: Option<Fitted>,
 }
 
-/// The numbers that the theory uses: those of a trial, those of a cell, or ratios sparse over dense. What was not measured is NaN.
-#[derive(Debug, Clone, Copy)]
-pub struct Surface<T> {
-    /// f(w₁): loss at untrained weights, in nats; measured where `smoothness.start` asks for it.
-    pub start_loss: T,
-    /// Loss at the last measurement, taken for the lower bound f∞.
-    pub last_loss: T,
-    /// Δ = 2 (f(w₁) − f∞) in nats.
-    pub decrease: T,
-    /// β, the variance of the gradient of one example, at untrained weights.
-    pub start_variance: T,
-    /// β along the training.
-    pub variance: T,
-    /// β at the last measurement.
-    pub last_variance: T,
-    /// L: local Lipschitz constant of the gradient along the training.
-    pub lipschitz: T,
-    /// H: the sum of the squared learning rates of the trial's steps.
-    pub squared_rates: T,
-    /// ε: the norm of the whole training set's gradient along the training.
-    pub gradient: T,
-    /// η/(1 − m): the effective learning rate; not a number where it decays.
-    pub rate: T,
-    /// c1 with ε of its own, by section 4.1: Δ·L·β/ε². The paper takes ε to be the same at every sparsity.
-    pub c1_by_gradient: T,
-    /// c2 by section 4.1: Δ/(η·ε).
-    pub c2_by_gradient: T,
-    /// The ratio of both: the critical batch size by proposition 4.1: L·β·η/ε.
-    pub critical_by_gradient: T,
-    /// The product that c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
-    pub c1: T,
+/// Declares the numbers that the theory uses by their meanings and names.
+macro_rules! surface {
+    ($(#[doc = $meaning:literal] $number:ident,)+) => {
+        /// The numbers that the theory uses: those of a trial, those of a cell, or ratios sparse over dense. What was not measured is NaN.
+        #[derive(Debug, Clone, Copy)]
+        pub struct Surface<T> { $(#[doc = $meaning] pub $number: T,)+ }
+
+        impl<T: Copy> Surface<T> {
+            /// Combines surfaces number by number.
+            fn combine<U>(surfaces: &[Surface<T>], combine: impl Fn(&mut dyn Iterator<Item = T>) -> U) -> Surface<U> {
+                Surface { $($number: combine(&mut surfaces.iter().map(|surface| surface.$number)),)+ }
+            }
+        }
+    };
 }
 
-impl<T: Copy> Surface<T> {
-    /// Combines surfaces field by field.
-    fn combine<U>(surfaces: &[Surface<T>], combine: impl Fn(&mut dyn Iterator<Item = T>) -> U) -> Surface<U> {
-        let of = |field: fn(&Surface<T>) -> T| combine(&mut surfaces.iter().map(field));
-        Surface {
-            start_loss: of(|surface| surface.start_loss),
-            last_loss: of(|surface| surface.last_loss),
-            decrease: of(|surface| surface.decrease),
-            start_variance: of(|surface| surface.start_variance),
-            variance: of(|surface| surface.variance),
-            last_variance: of(|surface| surface.last_variance),
-            lipschitz: of(|surface| surface.lipschitz),
-            squared_rates: of(|surface| surface.squared_rates),
-            gradient: of(|surface| surface.gradient),
-            rate: of(|surface| surface.rate),
-            c1_by_gradient: of(|surface| surface.c1_by_gradient),
-            c2_by_gradient: of(|surface| surface.c2_by_gradient),
-            critical_by_gradient: of(|surface| surface.critical_by_gradient),
-            c1: of(|surface| surface.c1),
-        }
-    }
+surface! {
+    /// f(w₁): loss at untrained weights, in nats; measured where `smoothness.start` asks for it.
+    start_loss,
+    /// Loss at the last measurement, taken for the lower bound f∞.
+    last_loss,
+    /// Δ = 2 (f(w₁) − f∞) in nats.
+    decrease,
+    /// β, the variance of the gradient of one example, at untrained weights.
+    start_variance,
+    /// β along the training.
+    variance,
+    /// β at the last measurement.
+    last_variance,
+    /// L: local Lipschitz constant of the gradient along the training.
+    lipschitz,
+    /// H: the sum of the squared learning rates of the trial's steps.
+    squared_rates,
+    /// ε: the norm of the whole training set's gradient along the training.
+    gradient,
+    /// η/(1 − m): the effective learning rate; not a number where it decays.
+    rate,
+    /// c1 with ε of its own, by section 4.1: Δ·L·β/ε². The paper takes ε to be the same at every sparsity.
+    c1_by_gradient,
+    /// c2 by section 4.1: Δ/(η·ε).
+    c2_by_gradient,
+    /// The ratio of both: the critical batch size by proposition 4.1: L·β·η/ε.
+    critical_by_gradient,
+    /// The product that c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
+    c1,
 }
 
 impl Surface<f64> {

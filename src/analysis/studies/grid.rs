@@ -49,16 +49,6 @@ impl<'a> Grid<'a> {
         let steps = |size| self.cell(size, sparsity).and_then(Cell::steps_to_result).map_or(f64::NAN, |steps| f64::from(steps.max(1)));
         self.batch_sizes.iter().map(|&size| (batch(size), steps(size))).collect()
     }
-
-    /// (batch size, K* of the sparsity / K* of the other) where both have one.
-    pub fn ratios(&self, sparsity: f64, dense: f64) -> Vec<(u32, f64)> {
-        let dense = self.measured(dense);
-        let ratio = |(size, steps): (u32, u32)| {
-            let dense = dense.iter().find(|point| point.0 == size)?.1;
-            Some((size, f64::from(steps) / f64::from(dense)))
-        };
-        self.measured(sparsity).into_iter().filter_map(ratio).collect()
-    }
 }
 
 /// The steps between evaluations that found these steps: the greatest number of which all are multiples, where they are so many times that, or

@@ -100,12 +100,9 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
 /// For each study the keys that tell it from others of its name, with its values. None where those are none or many, or do not tell it from all of
 /// them.
 fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
-    let mut groups: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
-    for (place, name) in names.iter().enumerate() {
-        groups.entry(name).or_default().push(place);
-    }
     let mut words = vec![None; studies.len()];
-    for places in groups.into_values() {
+    for name in each_once(names) {
+        let places: Vec<usize> = (0..names.len()).filter(|&place| names[place] == *name).collect();
         let configured: Option<Vec<&settings::Study>> = places.iter().map(|&place| studies[place].configuration.as_ref().ok()).collect();
         let found = configured.map_or_else(Vec::new, |configured| keys_of(&configured));
         for (place, word) in places.iter().zip(&found) {
@@ -240,11 +237,11 @@ impl StudyResults {
 
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
-        let pruning = with_comma(&self.pruning_name());
         let workload = &self.results.workload;
         // A table of steps names no network, and may have several goals under one name.
-        let goal = if workload.network.is_empty() { format!(", goal {}", workload.goal_error) } else { String::new() };
-        workload_name(workload) + &goal + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
+        let goal = if workload.network.is_empty() { format!("goal {}", workload.goal_error) } else { String::new() };
+        let apart = self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"));
+        workload_name(workload, &goal, &self.pruning_name()) + &apart
     }
 
     /// The goal in words.
@@ -447,21 +444,16 @@ fn pruning_name(pruning: &Pruning) -> String {
     joined(&[&[name.as_str()], used.as_slice()].concat())
 }
 
-/// The words with a comma before them, where there are any.
-fn with_comma(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(", {words}") }
-}
-
 /// The workload and the pruning of results in a line, without the goal.
 pub fn results_name(results: &Results) -> String {
     let pruning = settings::recorded("", &results.configuration, &[]).map_or(String::new(), |kept| pruning_name(&kept.study.pruning));
-    workload_name(&results.workload) + &with_comma(&pruning)
+    workload_name(&results.workload, "", &pruning)
 }
 
-/// The workload in a line, without its goal.
-fn workload_name(workload: &WorkloadSummary) -> String {
+/// The workload in a line, with a goal and a pruning where they are to be said.
+fn workload_name(workload: &WorkloadSummary, goal: &str, pruning: &str) -> String {
     let schedule = if workload.schedule.is_empty() { String::new() } else { format!("{} learning rate", workload.schedule) };
-    joined(&[&workload.dataset, &workload.network, &workload.optimizer, &schedule])
+    joined(&[&workload.dataset, &workload.network, &workload.optimizer, &schedule, goal, pruning])
 }
 
 /// Words that are there, with commas between.

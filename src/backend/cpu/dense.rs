@@ -1,6 +1,6 @@
 //! Fully connected layers: which kernels compute one, by its shape alone.
 
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Map};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue};
 
 /// Inputs of a narrow layer ([`is_narrow`]) come in whole groups of this many: two of the widest vectors.
 pub(super) const ROWS: usize = 32;
@@ -17,19 +17,7 @@ pub(super) fn is_narrow(inputs: usize, outputs: usize, output: DenseOutput) -> b
 
 /// A fully connected layer over `count` images as a convolution of 1 × 1 whose positions are the images.
 pub(super) fn over_images(layer: &Dense, count: usize) -> Convolution {
-    Convolution {
-        kernel: 1,
-        stride: 1,
-        output: Map::plain(1, count, layer.outputs),
-        weights: layer.weights,
-        bias: layer.bias,
-        has_bias: layer.has_bias,
-        input: layer.input,
-        input_map: Map::plain(1, count, layer.inputs),
-        epilogue: Epilogue::Linear { written: layer.input },
-        producer: layer.producer,
-        bypass: None,
-    }
+    layer.over_positions(count, Epilogue::Linear { written: layer.input })
 }
 
 /// The data gradient of the layer over `count` images, as a convolution of 1 × 1 that reads the gradient of its sums.

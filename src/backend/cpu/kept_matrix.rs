@@ -104,25 +104,6 @@ pub(super) fn images_last<S: Simd>(from: &[f32], images: usize, channels: usize,
     }
 }
 
-/// `to[image][channel]` = `from[channel][image]`, in rows of [`row`]\(images\), of which `to` has all images.
-///
-/// # Panics
-/// Unless `from` has whole rows of whole vectors of channels, and `to` as many floats.
-#[inline(always)]
-pub(super) fn images_first<S: Simd>(from: &[f32], images: usize, channels: usize, to: &mut [f32]) {
-    let row = row(images);
-    assert!(channels.is_multiple_of(S::WIDTH) && from.len() == channels * row && to.len() == from.len());
-    for image in (0..row).step_by(S::WIDTH) {
-        for channel in (0..channels).step_by(S::WIDTH) {
-            // SAFETY: `S::WIDTH` channels and images from here on lie in both: the assert says so.
-            unsafe {
-                let at = |i: usize| from.as_ptr().add((channel + i) * row + image);
-                S::transpose(at, to.as_mut_ptr().add(image * channels + channel), channels);
-            }
-        }
-    }
-}
-
 /// `to[line][image]` = the line's start + Σ weight · `from[at][image]` over the events of the line, in their order; `starts` is empty where all are
 /// zero.
 ///

@@ -36,10 +36,11 @@ impl VectorUnit {
         let mut units = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"].iter().all(|&feature| has(feature)) {
+            use std::arch::is_x86_feature_detected as has;
+            if has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("avx2") && has!("fma") {
                 units.push(VectorUnit(Kind::Avx512));
             }
-            if has("avx2") && has("fma") {
+            if has!("avx2") && has!("fma") {
                 units.push(VectorUnit(Kind::Avx2));
             }
         }
@@ -81,18 +82,5 @@ impl VectorUnit {
             Kind::Neon => Neon::call(kernel),
             Kind::Portable => Portable::call(kernel),
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has(feature: &str) -> bool {
-    match feature {
-        "avx512f" => is_x86_feature_detected!("avx512f"),
-        "avx512bw" => is_x86_feature_detected!("avx512bw"),
-        "avx512dq" => is_x86_feature_detected!("avx512dq"),
-        "avx512vl" => is_x86_feature_detected!("avx512vl"),
-        "avx2" => is_x86_feature_detected!("avx2"),
-        "fma" => is_x86_feature_detected!("fma"),
-        other => unreachable!("no question about {other}"),
     }
 }

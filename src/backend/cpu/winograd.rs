@@ -86,7 +86,7 @@ impl Tiles {
         self.side() * self.side() * BLOCK / layer.output.width
     }
 
-    /// Floats of [`Points`] that a layer needs.
+    /// Floats of [`Points`] that a layer needs, and its data gradient.
     pub(super) fn lengths(self, layer: &Convolution) -> [usize; 3] {
         let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
         // The data gradient's outputs are the layer's inputs.
@@ -234,13 +234,6 @@ impl Tiles {
             }
         }
         of_form!(self, collect::<S>(sums, gradient));
-    }
-}
-
-impl Points {
-    /// Makes room for a layer, and for its data gradient.
-    pub(super) fn grow(&mut self, layer: &Convolution, tiles: Tiles) {
-        self.grow_to(tiles.lengths(layer));
     }
 }
 

@@ -61,12 +61,6 @@ impl Device for Cuda {
 }
 
 impl CudaBackend<'_> {
-    /// Refuses weights of another network, and more examples than there are.
-    fn check_gradient(&self, weights: &[f32], examples: usize) -> Result<()> {
-        self.model.task.check_weights(weights)?;
-        self.model.task.check_examples(examples)
-    }
-
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
     pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u16>)> {
         let (model, gpu, map) = (&self.model, self.model.gpu(), self.model.network.maps[0]);
@@ -123,13 +117,13 @@ impl Backend for CudaBackend<'_> {
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
-        self.check_gradient(weights, examples)?;
+        self.model.task.check_gradient(weights, examples)?;
         scores::gradient(&self.model, &mut self.leaf_gradients, self.interrupt, weights, examples)
     }
 
     /// On the host's processors: a study asks for one a seed, and no kernel computes it.
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
-        self.check_gradient(weights, examples)?;
+        self.model.task.check_gradient(weights, examples)?;
         let Model { task, cuda, group, .. } = &self.model;
         let mut host = CpuBackend::new(task.network.clone(), self.dataset, VectorUnit::best(), cuda.threads, *group);
         host.listen(self.interrupt);
@@ -137,7 +131,7 @@ impl Backend for CudaBackend<'_> {
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
-        self.check_gradient(weights, examples)?;
+        self.model.task.check_gradient(weights, examples)?;
         self.model.task.check_mask(mask)?;
         scores::squared_norms(&self.model, self.interrupt, weights, mask, examples)
     }

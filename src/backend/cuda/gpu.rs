@@ -221,28 +221,10 @@ impl Gpu {
         Ok(values)
     }
 
-    /// How everything asked of the GPU ended; none where it is not done within so long (0: it may take for ever).
-    pub fn outcome_within(&self, limit: Duration) -> Option<CUresult> {
-        let begun = Instant::now();
-        loop {
-            // SAFETY: the stream lives as long as the GPU; the driver takes it in any context.
-            match unsafe { cuStreamQuery(self.stream.cu_stream()) } {
-                CUresult::CUDA_ERROR_NOT_READY => {}
-                outcome => return Some(outcome),
-            }
-            let waited = begun.elapsed();
-            if !limit.is_zero() && waited > limit {
-                return None;
-            }
-            // A step at small batches takes less than this; longer waits leave the processor to others.
-            if waited < Duration::from_millis(2) { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
-        }
-    }
-
     /// Waits until all work given to the GPU is done. Past the deadline the wait calls the action of [`comm::on_abandon`], which ends dps's programs:
     /// without that action the caller gets an error, and freeing memory that the GPU may still write waits again.
     pub fn wait(&self) -> Result<()> {
-        let Some(outcome) = self.outcome_within(self.deadline) else {
+        let Some(outcome) = outcome_within(&self.stream, self.deadline, || Ok(()))? else {
             let error = refuse(format!(
                 "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
                  same command again to continue",
@@ -273,6 +255,30 @@ impl Gpu {
     /// All memory, in bytes.
     pub fn memory(&self) -> Result<u64> {
         Ok(self.context.mem_get_info().doing("say how much memory it has")?.1 as u64)
+    }
+}
+
+/// How everything asked of a stream ended; none where it is not done within so long (0: it may take for ever). Between two questions a long wait
+/// calls `look`, and ends with the error that `look` finds.
+pub(super) fn outcome_within(stream: &CudaStream, limit: Duration, look: impl Fn() -> Result<()>) -> Result<Option<CUresult>> {
+    let begun = Instant::now();
+    loop {
+        // SAFETY: the stream lives as long as it is borrowed; the driver takes it in any context.
+        match unsafe { cuStreamQuery(stream.cu_stream()) } {
+            CUresult::CUDA_ERROR_NOT_READY => {}
+            outcome => return Ok(Some(outcome)),
+        }
+        let waited = begun.elapsed();
+        // A step at small batches takes less than this; longer waits leave the processor to others.
+        if waited < Duration::from_millis(2) {
+            std::thread::yield_now();
+            continue;
+        }
+        look()?;
+        if !limit.is_zero() && waited > limit {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_micros(50));
     }
 }
 

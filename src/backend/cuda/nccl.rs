@@ -7,13 +7,14 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char};
 use std::io;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cudarc::driver::sys::{self as driver, CUcontext, CUresult};
 use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 
 use super::check::Doing;
+use super::gpu::outcome_within;
 use super::libraries::{Library, Version, find};
 use super::pointer::{at, at_mut};
 use crate::comm::{Communicator, abandon, agree, together};
@@ -21,9 +22,6 @@ use crate::{Error, Result};
 
 /// How long an abort may take: NCCL's own waits for other ranks may hang in it too.
 const ABORT: Duration = Duration::from_secs(10);
-
-/// How long a stream is asked without a pause; what a step takes at small batches.
-const SPIN: Duration = Duration::from_millis(2);
 
 /// Settings of NCCL that recorded steps need to be 0.
 ///
@@ -180,33 +178,15 @@ impl Nccl {
     /// # Errors
     /// [`Error::Communication`] for the last two, [`Error::Device`] where the GPU failed. [`Nccl::abort`] is the only way on then.
     pub fn wait(&self, stream: &CudaStream) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            // SAFETY: the stream lives as long as it is borrowed.
-            match unsafe { driver::cuStreamQuery(stream.cu_stream()) } {
-                CUresult::CUDA_SUCCESS => return Ok(()),
-                CUresult::CUDA_ERROR_NOT_READY => {}
-                code => {
-                    self.failed.set(true);
-                    return code.result().doing("finish its work");
-                }
-            }
-            let waited = begun.elapsed();
-            if waited < SPIN {
-                std::thread::yield_now();
-                continue;
-            }
-            self.look()?;
-            if !self.deadline.is_zero() && waited > self.deadline {
-                self.failed.set(true);
-                return Err(self.lost(format!(
-                    "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost \
-                     or stuck: look at its host, then run the same command again to continue",
-                    self.deadline.as_secs()
-                )));
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
+        let Some(outcome) = outcome_within(stream, self.deadline, || self.look())? else {
+            self.failed.set(true);
+            return Err(self.lost(format!(
+                "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost or stuck: \
+                 look at its host, then run the same command again to continue",
+                self.deadline.as_secs()
+            )));
+        };
+        outcome.result().inspect_err(|_| self.failed.set(true)).doing("finish its work")
     }
 
     /// Asks NCCL for errors of what is under way.

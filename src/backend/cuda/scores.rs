@@ -42,7 +42,7 @@ pub(super) fn gradient(
         vote(interrupt, group)?;
         let partition = BatchPartition::new(SUMMED_EXAMPLES.min(examples - start), group.rank(), group.size());
         leaf_gradients.prepare(model, 1, &partition)?;
-        // SAFETY: `prepare` was called for this one lane and this partition; the set has so many examples (`Task::check_examples`).
+        // SAFETY: `prepare` was called for this one lane and this partition; the set has so many examples (`Task::check_gradient`).
         unsafe { leaf_gradients.compute(model, &weights, &partition, |first, _| Selection::Consecutive(start + first)) }?;
         let mut rows = Rows { columns: parameters + 1, floats: Vec::new() };
         for (first, parts) in partition.sent() {
@@ -105,7 +105,7 @@ fn squares(model: &Model, weights: &LaneWeights, kept: Option<&CudaSlice<i32>>, 
     leaf_gradients.prepare(model, 1, &partition)?;
     let squares = gpu.uninitialised::<f64>(places)?;
     let kept = kept.map(|kept| at(kept, 0));
-    // SAFETY: the set has these examples (`Task::check_examples`), and each a place of its own in both buffers; kept indices are the network's
+    // SAFETY: the set has these examples (`Task::check_gradient`), and each a place of its own in both buffers; kept indices are the network's
     // (`Task::check_mask`).
     unsafe {
         leaf_gradients.compute(model, weights, &partition, |first, _| Selection::Consecutive(examples.start + first))?;

@@ -9,31 +9,6 @@ use crate::network::Convolution;
 
 /// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`, over the `live` inputs.
 /// `weights` are as `lay_out` leaves them for the same `tiles`. With `tiles`, Winograd's formula computes the sums; without, a loop over rows does.
-///
-/// # Safety
-/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
-///
-/// # Panics
-/// Unless `input` is one image's bordered map in which all lies that the rows read, `sums` has whole rows of the layer, a bias has all channels,
-/// these are whole vectors, a row has whole positions of `live`, and `points` are grown for the layer.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-pub(in super::super) unsafe fn forward_rows<S: Simd>(
-    layer: &Convolution,
-    tiles: Option<Tiles>,
-    live: Live,
-    input: &[f32],
-    weights: &[f32],
-    bias: Option<&[f32]>,
-    first: usize,
-    sums: &mut [f32],
-    points: &mut Points,
-) {
-    // SAFETY: the caller vouches for the layer's extents.
-    S::call(unsafe { ForwardRows::new(layer, tiles, live, input, weights, bias, first, sums, points) })
-}
-
-/// Arguments of [`forward_rows`], as a kernel.
 pub(in super::super) struct ForwardRows<'a> {
     layer: &'a Convolution,
     tiles: Option<Tiles>,
@@ -47,10 +22,11 @@ pub(in super::super) struct ForwardRows<'a> {
 }
 
 impl<'a> ForwardRows<'a> {
-    /// Makes the kernel from the arguments of [`forward_rows`]. Running the kernel panics for the arguments for which [`forward_rows`] panics.
+    /// Makes the kernel. Running it panics unless `input` is one image's bordered map in which all lies that the rows read, `sums` has whole rows of
+    /// the layer, a bias has all channels, these are whole vectors, a row has whole positions of `live`, and `points` are grown for the layer.
     ///
     /// # Safety
-    /// As [`forward_rows`].
+    /// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
     pub unsafe fn new(
@@ -94,7 +70,7 @@ impl Kernel for ForwardRows<'_> {
         let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
         // SAFETY: rows `first` to `first + rows` of the output read `layer.kernel` rows of `input` each, which lie in it (`assert_reads`); the
         // weights and the sums are whole, and channels are whole vectors (the asserts), so that a block of them is whole. No product of extents
-        // wraps, for which the caller of `forward_rows` vouches.
+        // wraps, for which who made this kernel vouches.
         unsafe {
             for from in (0..channels).step_by(block) {
                 for ky in (0..layer.kernel).step_by(kernel_rows) {

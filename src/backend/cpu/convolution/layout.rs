@@ -27,7 +27,7 @@ pub(in super::super) fn laid_out_len(layer: &Convolution, tiles: Option<Tiles>) 
     tiles.map_or(layer.weight_count(), |tiles| tiles.weights_len(layer))
 }
 
-/// Lays weights `[kernel][kernel][in][out]` out for `forward_rows` by these tiles.
+/// Lays weights `[kernel][kernel][in][out]` out for [`ForwardRows`](super::ForwardRows) by these tiles.
 #[inline(always)]
 pub(in super::super) fn lay_out<S: Simd>(layer: &Convolution, tiles: Option<Tiles>, from: &[f32], to: &mut [f32]) {
     match tiles {

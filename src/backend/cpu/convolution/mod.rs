@@ -10,7 +10,7 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub(super) use forward::{ForwardRows, forward_rows};
+pub(super) use forward::ForwardRows;
 pub(super) use gradients::{add_positions, data_gradient_rows, filter_gradient_rows};
 pub(super) use layout::{laid_out_len, lay_out, transpose, transpose_matrix};
 pub(super) use shape::{RESIDENT_WEIGHTS, adjoint, group_rows};

@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::pooled::{forward_resident, pool_rows};
-use super::super::simd::Portable;
+use super::super::simd::{Portable, Simd};
 use super::super::tile::{Live, Start};
 use super::super::winograd::{self, Points, Tiles};
-use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_rows};
+use super::{ForwardRows, add_positions, data_gradient_rows, filter_gradient_rows};
 use crate::network::{Convolution, Epilogue, Map};
 use crate::settings::Convolutions;
 
@@ -50,21 +50,9 @@ fn forward_passes_stay_in_their_slices() {
     let (layer, odd, high) = (convolution(16, 0, 14), convolution(12, 0, 14), convolution(16, 0, 15));
     let run = |layer: &Convolution, input: usize, bias: usize, first: usize| {
         let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; layer.weight_count()]);
-        let mut sums = vec![0.0; 2 * layer.output.row()];
+        let (live, sums, points) = (Live::all(layer.input_map.channels), &mut vec![0.0; 2 * layer.output.row()], &mut Points::default());
         // SAFETY: the extents are a few dozen.
-        unsafe {
-            forward_rows::<Portable>(
-                layer,
-                None,
-                Live::all(layer.input_map.channels),
-                &input,
-                &weights,
-                Some(&bias),
-                first,
-                &mut sums,
-                &mut Points::default(),
-            )
-        };
+        Portable::call(unsafe { ForwardRows::new(layer, None, live, &input, &weights, Some(&bias), first, sums, points) });
     };
     let len = layer.input_map.len();
     run(&layer, len, 16, 12);
@@ -77,9 +65,9 @@ fn forward_passes_stay_in_their_slices() {
     refused(VECTORS, || run(&odd, len, 12, 0));
     let live = |count: usize, of: usize| {
         let (input, bias, weights) = (vec![0.0; len], [0.0; 16], vec![0.0; layer.weight_count()]);
-        let (live, mut sums) = (Live { count, of }, vec![0.0; 2 * layer.output.row()]);
+        let (live, sums, points) = (Live { count, of }, &mut vec![0.0; 2 * layer.output.row()], &mut Points::default());
         // SAFETY: the extents are a few dozen.
-        unsafe { forward_rows::<Portable>(&layer, None, live, &input, &weights, Some(&bias), 0, &mut sums, &mut Points::default()) };
+        Portable::call(unsafe { ForwardRows::new(&layer, None, live, &input, &weights, Some(&bias), 0, sums, points) });
     };
     live(0, 16);
     live(5, 8);
@@ -122,7 +110,7 @@ fn winograds_kernels_stay_in_their_slices() {
     for (tiles, convolutions, last) in [(Tiles::Two, Convolutions::Direct, 12), (Tiles::Four, Convolutions::Winograd, 0)] {
         assert_eq!(Tiles::of(&layer, convolutions), Some(tiles));
         let mut grown = Points::default();
-        grown.grow(&layer, tiles);
+        grown.grow(tiles.lengths(&layer));
         let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
             let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; tiles.weights_len(&layer)]);
             let mut sums = vec![0.0; tiles.rows(&layer) * layer.output.row()];
@@ -163,7 +151,7 @@ fn winograds_kernel_with_a_pool_stays_in_its_slices() {
     assert!(winograd::pooled::fits(&layer));
     let (map, len) = (Map::plain(6, 6, 16), layer.input_map.len());
     let mut grown = Points::default();
-    grown.grow_pooled(&layer);
+    grown.grow(winograd::pooled::lengths(&layer));
     let forward = |live: Live, inputs: usize, map: Map, choice: usize, points: &mut Points| {
         let (input, bias, weights) = (vec![0.0; inputs], [0.0; 16], vec![0.0; winograd::pooled::weights_len(&layer)]);
         let (mut pooled, mut choice) = (vec![0.0; 2 * map.len()], vec![0; choice]);

@@ -94,12 +94,6 @@ impl<'a> CpuBackend<'a> {
         self
     }
 
-    /// Refuses weights of another network, and more examples than there are.
-    fn check_gradient(&self, weights: &[f32], examples: usize) -> Result<()> {
-        self.threads.context.task.check_weights(weights)?;
-        self.threads.context.task.check_examples(examples)
-    }
-
     pub(super) fn vote(&self) -> Result<()> {
         vote(self.threads.context.interrupt, self.communicator)
     }
@@ -128,12 +122,12 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
-        self.check_gradient(weights, examples)?;
+        self.threads.context.task.check_gradient(weights, examples)?;
         self.derivative(weights, 1.0, Derivative::Gradient, examples)
     }
 
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
-        self.check_gradient(weights, examples)?;
+        self.threads.context.task.check_gradient(weights, examples)?;
         let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples)?;
         let vector = &gradient[..];
         let derivative = if Tangents::fits(&self.threads.context.network) && self.threads.context.physical.is_logical() {
@@ -146,7 +140,7 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
-        self.check_gradient(weights, examples)?;
+        self.threads.context.task.check_gradient(weights, examples)?;
         self.threads.context.task.check_mask(mask)?;
         let weights = self.threads.context.physical.spread(weights);
         self.sum_of_squares(&weights, mask, examples)

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::super::convolution::{add_positions, filter_gradient_rows, forward_rows, laid_out_len, lay_out, transpose_matrix};
+use super::super::convolution::{ForwardRows, add_positions, filter_gradient_rows, laid_out_len, lay_out, transpose_matrix};
 use super::super::dense::{adjoint_over_images, over_images};
 use super::super::epilogue::rectify;
-use super::super::kept_matrix::{KeptMatrix, gradients, images_first, images_last, row, sums};
+use super::super::kept_matrix::{KeptMatrix, gradients, images_last, row, sums};
 use super::super::pooled::Event;
 use super::super::simd::Simd;
 use super::super::tile::Start;
@@ -138,11 +138,11 @@ impl Vectorised for Matrix {
             let (read, made) = (&mut scratch.phases[..read], &mut scratch.planar[..made]);
             images_last::<S>(input, pass.count, layer.inputs, read);
             sums::<S>(forward, events, bias, read, pass.count, made);
-            images_first::<S>(made, pass.count, layer.outputs, &mut scratch.rows[..made.len()]);
+            transpose_matrix::<S>(made, layer.outputs, row(pass.count), &mut scratch.rows[..made.len()]);
         } else {
-            let (live, sums) = (place.inputs, &mut scratch.rows[..over_images.output.len()]);
+            let (live, weights, sums) = (place.inputs, &buffers.forward, &mut scratch.rows[..over_images.output.len()]);
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
-            unsafe { forward_rows::<S>(&over_images, None, live, input, &buffers.forward, Some(bias), 0, sums, &mut scratch.points) };
+            S::call(unsafe { ForwardRows::new(&over_images, None, live, input, weights, Some(bias), 0, sums, &mut scratch.points) });
         }
         let sums = &scratch.rows[..over_images.output.len()];
         match layer.output {
@@ -197,13 +197,11 @@ impl VectorisedDense for Matrix {
             let (read, made) = (&mut scratch.phases[..read], &mut scratch.planar[..made]);
             images_last::<S>(d, count, layer.outputs, read);
             sums::<S>(backward, events, &[], read, count, made);
-            images_first::<S>(made, count, layer.inputs, &mut scratch.input_gradient[..made.len()]);
+            transpose_matrix::<S>(made, layer.inputs, row(count), &mut scratch.input_gradient[..made.len()]);
         } else {
-            let to = &mut scratch.input_gradient[..count * layer.inputs];
+            let (adjoint, to) = (adjoint_over_images(layer, count), &mut scratch.input_gradient[..count * layer.inputs]);
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
-            unsafe {
-                forward_rows::<S>(&adjoint_over_images(layer, count), None, live, d, &buffers.backward, None, 0, to, &mut scratch.points)
-            };
+            S::call(unsafe { ForwardRows::new(&adjoint, None, live, d, &buffers.backward, None, 0, to, &mut scratch.points) });
         }
         space.scratch = scratch;
         space.keep_all(producer, layer.input, count);

@@ -41,14 +41,12 @@ impl Passes for GlobalMean {
         let space = &mut *pass.space;
         let map = space.network.maps[self.input];
         let positions = (map.height * map.width) as f32;
-        let mut kept = std::mem::take(&mut space.layers[producer].gradient);
         for image in 0..pass.count {
             let received = &mut space.layers[place.index].gradient[image * map.channels..][..map.channels];
             received.iter_mut().for_each(|gradient| *gradient /= positions);
             let sent = &mut space.scratch.input_gradient[..map.len()];
             sent.chunks_exact_mut(map.channels).for_each(|position| position.copy_from_slice(received));
-            space.keep(producer, self.input, image, map, &space.scratch.input_gradient[..map.len()], &mut kept);
+            space.keep(producer, self.input, image, map, 0);
         }
-        space.layers[producer].gradient = kept;
     }
 }

@@ -132,7 +132,6 @@ impl Vectorised for GroupNorm {
         let (map, channels, len) = (space.network.maps[self.input], self.channels, self.positions * self.channels);
         let scales = &pass.weights[self.scale..][..channels];
         let (scale_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
-        let mut kept = std::mem::take(&mut space.layers[self.producer].gradient);
         for index in 0..pass.count {
             let image = image_of(&space.maps[self.input], map, index);
             let received = &space.layers[place.index].gradient[index * len..][..len];
@@ -171,8 +170,7 @@ impl Vectorised for GroupNorm {
                     *sent = std::array::from_fn(|i| received[i] * factors[i] - shifts[i] - (values[i] - means[i]) * slopes[i]);
                 }
             }
-            space.keep(self.producer, self.input, index, map, &space.scratch.input_gradient[..len], &mut kept);
+            space.keep(self.producer, self.input, index, map, 0);
         }
-        space.layers[self.producer].gradient = kept;
     }
 }

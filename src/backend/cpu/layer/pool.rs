@@ -58,7 +58,6 @@ impl Passes for Pool {
         let (from, to) = (space.network.maps[self.input], space.network.maps[self.output]);
         let channels = from.channels;
         let parts = (self.size * self.size) as f32;
-        let mut kept = std::mem::take(&mut space.layers[producer].gradient);
         for image in 0..pass.count {
             let input = image_of(&space.maps[self.input], from, image);
             let received = &space.layers[place.index].gradient[image * to.inner_len()..][..to.inner_len()];
@@ -78,8 +77,7 @@ impl Passes for Pool {
                     }
                 }
             }
-            space.keep(producer, self.input, image, from, &space.scratch.input_gradient[..from.len()], &mut kept);
+            space.keep(producer, self.input, image, from, 0);
         }
-        space.layers[producer].gradient = kept;
     }
 }

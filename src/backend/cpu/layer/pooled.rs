@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::super::convolution::{RESIDENT_WEIGHTS, add_positions, forward_rows, group_rows, laid_out_len, lay_out, transpose_matrix};
+use super::super::convolution::{ForwardRows, RESIDENT_WEIGHTS, add_positions, group_rows, laid_out_len, lay_out, transpose_matrix};
 use super::super::pooled::{self, Event};
 use super::super::pruned::{BLOCK, Blocks, Taps, deep, forward_kept, most_bytes, reads};
 use super::super::simd::{Kernel, Simd};
@@ -112,7 +112,7 @@ impl CpuLayer for Pooled {
         scratch.rows.grow(group_rows(layer, None) * layer.output.row());
         buffers.forward.grow(self.forward_len());
         if let Forward::Winograd = self.forward {
-            scratch.points.grow_pooled(layer);
+            scratch.points.grow(winograd::pooled::lengths(layer));
         }
         buffers.choice = vec![0; network.maps[layer.epilogue.written()].inner_len() * images];
         if deep(layer) {
@@ -275,7 +275,7 @@ impl Vectorised for Pooled {
                     let sums = &mut scratch.rows[..rows * layer.output.row()];
                     // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                     unsafe {
-                        forward_rows::<S>(layer, None, live, input, weights, Some(bias), first, sums, &mut scratch.points);
+                        S::call(ForwardRows::new(layer, None, live, input, weights, Some(bias), first, sums, &mut scratch.points));
                         pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
                     }
                 }
@@ -291,14 +291,13 @@ impl Vectorised for Pooled {
         let own = space.network.maps[layer.epilogue.written()].inner_len();
         let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
         let bias_gradient = &mut bias_gradient[..layer.output.channels];
-        let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
         for image in 0..pass.count {
             let start = if image == 0 { first } else { Start::Chain };
             let input = image_of(&space.maps[layer.input], layer.input_map, image);
             let (buffers, scratch) = (&space.layers[place.index], &mut space.scratch);
             let received = &buffers.gradient[image * own..][..own];
             let choice = &buffers.choice[image * own..][..own];
-            let sent = if producer.is_some() { layer.input_map.len() } else { 0 };
+            let sent = if layer.producer.is_some() { layer.input_map.len() } else { 0 };
             scratch.input_gradient[..sent].fill(0.0);
             add_positions::<S>(received, bias_gradient);
             match blocks {
@@ -316,18 +315,16 @@ impl Vectorised for Pooled {
                         scratch.events.list(layer, blocks, received, choice);
                     }
                     pooled::filter_gradient_events::<S>(layer, input, &scratch.events, blocks, start, weight_gradient);
-                    if producer.is_some() && few {
+                    if layer.producer.is_some() && few {
                         pooled::data_gradient_blocks::<S>(layer, blocks, &buffers.backward, &scratch.events, &mut scratch.input_gradient);
-                    } else if producer.is_some() {
+                    } else if layer.producer.is_some() {
                         pooled::data_gradient_events::<S>(layer, &buffers.backward, &scratch.events, &mut scratch.input_gradient[..sent]);
                     }
                 },
             }
-            let Some((producer, gradients)) = &mut producer else { continue };
-            space.keep(*producer, layer.input, image, layer.input_map, &space.scratch.input_gradient[..sent], gradients);
-        }
-        if let Some((index, gradients)) = producer {
-            space.layers[index].gradient = gradients;
+            if let Some(producer) = layer.producer {
+                space.keep(producer, layer.input, image, layer.input_map, 0);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A convolution without a pool, with all of its weights: groups of rows of sums, and what follows them while they are in the cache.
 
 use super::super::convolution::{
-    add_positions, adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose,
+    ForwardRows, add_positions, adjoint, data_gradient_rows, filter_gradient_rows, group_rows, laid_out_len, lay_out, transpose,
 };
 use super::super::epilogue;
 use super::super::floats::Floats;
@@ -44,7 +44,7 @@ impl Rows {
         let (Rows { layer, tiles, adjoint }, [forward, backward]) = (self, self.laid_out());
         scratch.rows.grow(group_rows(layer, *tiles) * layer.output.row());
         if let Some(tiles) = tiles {
-            scratch.points.grow(layer, *tiles);
+            scratch.points.grow(tiles.lengths(layer));
         }
         scratch.input_gradient.grow(layer.input_map.len());
         buffers.forward.grow(forward);
@@ -109,21 +109,10 @@ impl Vectorised for Rows {
             let output = &mut output[image * map.len()..][..map.len()];
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
-                let sums = &mut space.scratch.rows[..rows * layer.output.row()];
+                let (sums, points) = (&mut space.scratch.rows[..rows * layer.output.row()], &mut space.scratch.points);
+                let weights = &space.layers[place.index].forward[..laid_out];
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-                unsafe {
-                    forward_rows::<S>(
-                        layer,
-                        self.tiles,
-                        live,
-                        input,
-                        &space.layers[place.index].forward[..laid_out],
-                        Some(bias),
-                        first,
-                        sums,
-                        &mut space.scratch.points,
-                    )
-                };
+                S::call(unsafe { ForwardRows::new(layer, self.tiles, live, input, weights, Some(bias), first, sums, points) });
                 match layer.epilogue {
                     Epilogue::Linear { .. } => epilogue::copy(layer, sums, first, rows, map, output),
                     Epilogue::Stream { shortcut, .. } => {
@@ -149,12 +138,10 @@ impl Vectorised for Rows {
     fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
         let Rows { layer, tiles, adjoint } = self;
         let space = &mut *pass.space;
-        let network = &*space.network;
         let (channels, row, group) = (layer.output.channels, layer.output.row(), group_rows(layer, *tiles));
         let (own, [_, laid_out]) = (layer.output.inner_len(), self.laid_out());
         let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
         let bias_gradient = &mut bias_gradient[..channels];
-        let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
         if let Some(tiles) = tiles {
             let input = |image: usize| image_of(&space.maps[layer.input], layer.input_map, image);
             let d = |image: usize| &space.layers[place.index].gradient[image * own..][..own];
@@ -166,9 +153,9 @@ impl Vectorised for Rows {
             let buffers = &mut space.layers[place.index];
             let received = &buffers.gradient[image * own..][..own];
             let gradient_map = adjoint.as_ref().map_or(layer.input_map, |(adjoint, _)| adjoint.output);
-            let sent = if producer.is_some() { gradient_map.len() } else { 0 };
+            let sent = if layer.producer.is_some() { gradient_map.len() } else { 0 };
             let input_gradient = &mut space.scratch.input_gradient[..sent];
-            let scattered = producer.is_some() && adjoint.is_none();
+            let scattered = layer.producer.is_some() && adjoint.is_none();
             if scattered {
                 input_gradient.fill(0.0);
             }
@@ -186,7 +173,7 @@ impl Vectorised for Rows {
                     }
                 }
             }
-            let Some((producer, gradients)) = &mut producer else { continue };
+            let Some(producer) = layer.producer else { continue };
             if let Some((adjoint, tiles)) = adjoint {
                 for (y, from) in received.chunks_exact(row).enumerate() {
                     buffers.bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
@@ -194,25 +181,23 @@ impl Vectorised for Rows {
                 let (row, group) = (adjoint.output.row(), group_rows(adjoint, *tiles));
                 for (number, sums) in input_gradient.chunks_mut(group * row).enumerate() {
                     let (weights, points) = (&buffers.backward[..laid_out], &mut space.scratch.points);
+                    let (d, first) = (&buffers.bordered, number * group);
                     // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
-                    unsafe {
-                        forward_rows::<S>(adjoint, *tiles, place.outputs, &buffers.bordered, weights, None, number * group, sums, points)
-                    };
+                    S::call(unsafe { ForwardRows::new(adjoint, *tiles, place.outputs, d, weights, None, first, sums, points) });
                 }
             }
-            space.keep(*producer, layer.input, image, gradient_map, &space.scratch.input_gradient[..sent], gradients);
+            space.keep(producer, layer.input, image, gradient_map, 0);
             if let Some(bypass) = layer.bypass {
-                let block = network.convolution(bypass);
-                let size = block.output.inner_len();
-                let gradient = &space.layers[bypass].gradient[image * size..][..size];
-                let inner = layer.input_map.inner_len();
-                let to = &mut gradients[image * inner..][..inner];
+                let block = space.network.convolution(bypass);
+                let (size, inner) = (block.output.inner_len(), layer.input_map.inner_len());
+                // The block's last convolution stands behind the layer, whose producer stands before it.
+                let (before, behind) = space.layers.split_at_mut(bypass);
+                let gradient = &behind[0].gradient[image * size..][..size];
+                let to = &mut before[producer].gradient[image * inner..][..inner];
+                let input = image_of(&space.maps[layer.input], layer.input_map, image);
                 let stream = Map { before: 0, after: 0, ..layer.input_map };
                 epilogue::add_shortcut_backward(block, gradient, stream, layer.input_map, input, to);
             }
-        }
-        if let Some((index, gradients)) = producer {
-            space.layers[index].gradient = gradients;
         }
     }
 }

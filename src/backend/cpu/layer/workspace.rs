@@ -34,10 +34,11 @@ pub(super) fn image_of(values: &[f32], map: Map, image: usize) -> &[f32] {
 
 impl Workspace {
     /// Writes the gradient that is kept for the layer `producer`, of one image, to its place among all images'. The layer wrote the map `written`,
-    /// whose gradient is `gradient`, of shape `gradient_map`, which may have another border. What is kept has none.
+    /// whose gradient begins at `from` in `scratch.input_gradient`, of shape `gradient_map`, which may have another border. What is kept has none.
     #[inline(always)]
-    pub fn keep(&self, producer: usize, written: Slot, image: usize, gradient_map: Map, gradient: &[f32], kept: &mut [f32]) {
-        let (map, choice) = (self.network.maps[written], &self.layers[producer].choice);
+    pub fn keep(&mut self, producer: usize, written: Slot, image: usize, gradient_map: Map, from: usize) {
+        let (map, gradient) = (self.network.maps[written], &self.scratch.input_gradient[from..]);
+        let Buffers { gradient: kept, choice, .. } = &mut self.layers[producer];
         let inner = image * map.inner_len()..(image + 1) * map.inner_len();
         let to = &mut kept[inner.clone()];
         if !choice.is_empty() {
@@ -55,11 +56,9 @@ impl Workspace {
     #[inline(always)]
     pub fn keep_all(&mut self, producer: usize, written: Slot, count: usize) {
         let map = self.network.maps[written];
-        let mut kept = std::mem::take(&mut self.layers[producer].gradient);
-        for (image, gradient) in self.scratch.input_gradient.chunks_exact(map.len()).enumerate().take(count) {
-            self.keep(producer, written, image, map, gradient, &mut kept);
+        for image in 0..count {
+            self.keep(producer, written, image, map, image * map.len());
         }
-        self.layers[producer].gradient = kept;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Training's kernels, as the product calls them.
 
 use super::pair::image;
-use crate::backend::cpu::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, lay_out, transpose};
+use crate::backend::cpu::convolution::{ForwardRows, data_gradient_rows, filter_gradient_rows, group_rows, lay_out, transpose};
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::backend::cpu::tile::{Live, Start};
 use crate::backend::cpu::winograd::{Points, Tiles};
@@ -100,7 +100,7 @@ impl Kernel for Data<'_> {
         let group = group_rows(adjoint, tiles);
         for (index, sums) in to.chunks_mut(group * adjoint.output.row()).enumerate() {
             // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
-            unsafe { forward_rows::<S>(adjoint, tiles, live, bordered, weights, None, index * group, sums, points) };
+            S::call(unsafe { ForwardRows::new(adjoint, tiles, live, bordered, weights, None, index * group, sums, points) });
         }
     }
 }

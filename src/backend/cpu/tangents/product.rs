@@ -119,7 +119,7 @@ impl Tangents {
                         chosen = network.maps[pooled].inner_len();
                     }
                     if let Some(tiles) = tiles(layer) {
-                        tangents.points.grow(layer, tiles);
+                        tangents.points.grow(tiles.lengths(layer));
                     }
                     let group = group_rows(layer, tiles(layer)) * layer.output.row();
                     tangents.rows.iter_mut().for_each(|rows| rows.grow(group));

@@ -28,7 +28,7 @@ impl Points {
     }
 
     /// Makes room for so many floats of inputs, outputs and gradients.
-    pub(super) fn grow_to(&mut self, [inputs, outputs, gradient]: [usize; 3]) {
+    pub(in super::super) fn grow(&mut self, [inputs, outputs, gradient]: [usize; 3]) {
         self.inputs.grow(inputs);
         self.outputs.grow(outputs);
         self.gradient.grow(gradient);

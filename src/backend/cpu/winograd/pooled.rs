@@ -53,13 +53,6 @@ pub(in super::super) fn lengths(layer: &Convolution) -> [usize; 3] {
     [inputs, outputs, 0]
 }
 
-impl Points {
-    /// Makes room for a layer's [`forward`].
-    pub(in super::super) fn grow_pooled(&mut self, layer: &Convolution) {
-        self.grow_to(lengths(layer));
-    }
-}
-
 /// Convolution, bias, ReLU and pool of `images` images, over the `live` inputs; `weights` as [`weights()`] leaves them. An empty `choice` is not
 /// written.
 ///

@@ -1,7 +1,7 @@
 //! Structs in which the kernels get a convolution's shape: `kernels/convolution.cu`.
 
 use super::shared_structs;
-use crate::network::{Convolution, Dense, Epilogue, Map, Slot};
+use crate::network::{Convolution, Epilogue, Map};
 
 shared_structs! {
     /// The shape of a convolution.
@@ -79,22 +79,5 @@ impl OutputMap {
     /// `shortcut` is 0 where nothing is added.
     pub fn new(map: Map, shortcut: usize) -> OutputMap {
         OutputMap { row: map.row() as i32, len: map.len() as i32, before: map.before as i32, shortcut: shortcut as i32 }
-    }
-}
-
-/// A fully connected layer as a convolution of one position, which writes to this map.
-pub fn of_one_position(dense: &Dense, written: Slot, relu: bool) -> Convolution {
-    Convolution {
-        kernel: 1,
-        stride: 1,
-        output: Map::plain(1, 1, dense.outputs),
-        weights: dense.weights,
-        bias: dense.bias,
-        has_bias: dense.has_bias,
-        input: dense.input,
-        input_map: Map::plain(1, 1, dense.inputs),
-        epilogue: if relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } },
-        producer: dense.producer,
-        bypass: None,
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::declare::layer_kernels;
-use super::{ConvolutionShape, OutputMap, of_one_position};
+use super::{ConvolutionShape, OutputMap};
 use crate::backend::cuda::gpu::Stored;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
@@ -128,7 +128,7 @@ impl LayerKernels {
     /// Kernels of the last layer's filter gradient.
     pub fn dense(layer: &Dense) -> LayerKernels {
         // Logits are written to no map: nothing reads the number 0 of one.
-        LayerKernels::new(&of_one_position(layer, 0, false))
+        LayerKernels::new(&layer.over_positions(1, Epilogue::Linear { written: 0 }))
     }
 }
 

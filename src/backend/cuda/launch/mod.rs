@@ -12,7 +12,7 @@ mod im2col;
 mod layers;
 mod update;
 
-pub(super) use convolution::{ConvolutionShape, OutputMap, of_one_position};
+pub(super) use convolution::{ConvolutionShape, OutputMap};
 pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, assertions, blocks, kernels, shared_structs};
 pub(super) use gather::MapShape;
 pub(super) use layers::{LayerKernels, convolution_source, dense_source, goes_through_relu, is_unpooled, surrounds_products, uses_tiles};

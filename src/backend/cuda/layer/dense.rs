@@ -2,13 +2,13 @@
 //! position.
 
 use super::super::gpu::Stored;
-use super::super::launch::{ELEMENTWISE, LayerKernels, dense_source, kernels, of_one_position};
+use super::super::launch::{ELEMENTWISE, LayerKernels, dense_source, kernels};
 use super::super::micro_batch::MicroBatch;
 use super::super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use super::kind::CudaLayer;
 use super::pass::{Pass, on_batch};
 use crate::Result;
-use crate::network::{Dense, DenseOutput, Layer, Network};
+use crate::network::{Dense, DenseOutput, Epilogue, Layer, Network};
 
 kernels! {
     /// Logits, and the loss with its gradient or the margins. A block takes a group of a lane.
@@ -70,7 +70,10 @@ kernels! {
 pub fn lowered(network: &Network) -> Network {
     let layers = network.layers.iter().map(|layer| match layer {
         Layer::Dense(dense) => match dense.output {
-            DenseOutput::Hidden { written, relu } => Layer::Convolution(of_one_position(dense, written, relu)),
+            DenseOutput::Hidden { written, relu } => {
+                let epilogue = if relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } };
+                Layer::Convolution(dense.over_positions(1, epilogue))
+            }
             DenseOutput::Logits => layer.clone(),
         },
         other => other.clone(),
