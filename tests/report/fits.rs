@@ -2,6 +2,7 @@
 
 use super::coverage::{DENSE, confirmed_study};
 use crate::support::synthetic::{EVERY, Synthetic, normal};
+use dps::analysis::confirmed::{Confirmed, Reached};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
 use dps::analysis::{Claim, EnoughTrials, Verdict, claims, confirmed_cells, confirmed_fits, fits, gather, warnings};
@@ -294,4 +295,14 @@ fn a_control_stands_beside_its_study() {
     assert_eq!(page.matches("<summary>Beside the study that it is a control of</summary>").count(), 1);
     // The curves of one optimizer are those of studies.
     assert!(page.contains("Studies compared") && !page.contains("Optimizers compared"));
+}
+
+/// Where many trainings failed, the mean is that of the most likely normal distribution of the logarithms: of these 323.45 steps, by SciPy's
+/// `minimize` of the likelihood.
+#[test]
+fn a_mean_with_failures_is_the_most_likely_one() {
+    let reached = [100.0, 120.0, 110.0, 105.0].map(|steps| Some((steps - 1.0, steps)));
+    let trainings: Vec<Reached> = reached.into_iter().chain([None; 4]).collect();
+    let mean = Confirmed::new(&[trainings], 400.0).unwrap().mean.value;
+    assert!((mean / 323.45 - 1.0).abs() < 0.01, "{mean}");
 }

@@ -270,11 +270,13 @@ impl<'s> Evidence<'s> {
         let beyond = |fitted: &&Fitted| {
             let (first, last) = (fitted.points.first()?.batch_size, fitted.points.last()?.batch_size);
             let Estimate { value, low, high } = fitted.critical()?;
-            let (below, above) = ((value < first).then_some(first / 2.0), (value > last).then_some(2.0 * last));
+            let is_new = |size: &f64| *size >= 1.0 && !self.section.study.grid().batch_sizes.contains(&(*size as u32));
+            let below = (value < first).then_some(first / 2.0).filter(is_new);
+            let above = (value > last).then_some(2.0 * last).filter(is_new);
             Some((fitted.sparsity, below.or(above)?, high < first || low > last))
         };
         let (sparsity, size, is_sure) = fits.iter().find_map(beyond)?;
-        let size = size.max(1.0) as u32;
+        let size = size as u32;
         let command = format!("dps-train {} --batch-size {size}", self.file);
         let hours = self.whole / self.cells.len().max(1) as f64 * self.section.study.grid().sparsities.len() as f64;
         let lies = if is_sure { "lies" } else { "may lie" };

@@ -94,7 +94,8 @@ pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
 pub(super) struct InPlay<'c> {
     /// The points.
     points: Vec<u32>,
-    /// The confirmations of each point by seed: of the seeds that all of the points have.
+    /// The confirmations of each point by seed: of the seeds, from the first one on, that all of the points have. Where a round of confirmations was
+    /// interrupted, those behind a gap are the quick ones.
     confirmations: Vec<Vec<&'c Confirmation>>,
     /// The steps at which a training was given up.
     limit: u32,
@@ -105,9 +106,11 @@ impl<'c> InPlay<'c> {
         let (all, limit) = (cell.confirmed_points(), limit(cell));
         let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
         let by_number: Vec<BTreeMap<u32, &Confirmation>> = all.iter().map(of_point).collect();
-        let places = in_play(&by_number.iter().map(BTreeMap::len).collect::<Vec<_>>());
-        let is_shared = |number: &u32| places.iter().all(|&place| by_number[place].contains_key(number));
-        let of_place = |&place: &usize| by_number[place].iter().filter(|(number, _)| is_shared(number)).map(|(_, &one)| one).collect();
+        let without_gap = |known: &BTreeMap<u32, _>| known.keys().zip(0..).take_while(|(number, place)| *number == place).count();
+        let seeds: Vec<usize> = by_number.iter().map(without_gap).collect();
+        let places = in_play(&seeds);
+        let shared = places.iter().map(|&place| seeds[place]).min().unwrap_or(0);
+        let of_place = |&place: &usize| by_number[place].values().copied().take(shared).collect();
         InPlay { points: places.iter().map(|&place| all[place]).collect(), confirmations: places.iter().map(of_place).collect(), limit }
     }
 
@@ -152,7 +155,8 @@ fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
     let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });
-    let goal = workload.goal_error * f64::from(workload.validation_examples);
+    // Where the goal is a whole number of errors, a product of floating point may lie just below it.
+    let goal = (workload.goal_error * f64::from(workload.validation_examples)).max(f64::from(workload.goal_threshold));
     let errors = errors(&in_play.confirmations, confirmed.chosen, workload.validation_examples);
     let mean_error = errors.map(|(errors, every)| mean_error(&errors, every.into(), goal));
     Some(ConfirmedCell { key: cell.key, points: in_play.points, confirmed, mean_error, luck })

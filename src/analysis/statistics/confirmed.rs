@@ -181,7 +181,7 @@ impl Normal {
         for _ in 0..100 {
             means = if differ { means_of_halves(&logs) } else { [logs.iter().sum::<f64>() / count; 2] };
             let squares = logs.iter().enumerate().map(|(seed, log)| (log - means[seed % 2]).powi(2)).sum::<f64>();
-            let found = ((squares + variances.iter().sum::<f64>()) / freedom as f64).sqrt();
+            let found = ((squares + variances.iter().sum::<f64>()) / count).sqrt();
             // Equal steps still lie somewhere in their intervals.
             let least = intervals.iter().map(|point| point.rounding()).sum::<f64>() / count;
             let before = deviation;
@@ -196,6 +196,8 @@ impl Normal {
         // A training whose log steps are known only within an interval counts as less than one training: `known` is the sum of these counts.
         let known: f64 = variances.iter().map(|variance| (1.0 - variance / deviation / deviation).max(0.0)).sum();
         let mean = if differ { (means[0] + means[1]) / 2.0 } else { means[0] };
+        // The most likely deviation is that of a sample. Divided by the degrees of freedom in each turn above, what is not known would grow with it.
+        let deviation = deviation * (count / freedom as f64).sqrt();
         Normal { mean, deviation, logs, count, freedom, wider: (count / known.max(1.0)).sqrt() }
     }
 

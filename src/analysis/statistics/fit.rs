@@ -389,9 +389,10 @@ fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
     let mut law = fitting.unweighted(&middles);
     let left =
         |law: Law, logs: &[f64]| points.iter().zip(logs).map(|(point, log)| (log - law.steps(point.batch_size).ln()).powi(2)).sum::<f64>();
-    let freedom = (points.len() - 2) as f64;
-    let rounding = points.iter().map(|point| point.rounding()).sum::<f64>() / points.len() as f64;
-    let mut variance = left(law, &middles) / freedom;
+    // The most likely variance divides by the number of points: by the degrees of freedom, what is not known would grow in each turn.
+    let count = points.len() as f64;
+    let rounding = points.iter().map(|point| point.rounding()).sum::<f64>() / count;
+    let mut variance = left(law, &middles) / count;
     for _ in 0..TURNS {
         // Where the points scatter by much more than their intervals are wide, or by much less, nothing is left to be gained.
         if variance < 0.01 * rounding || variance > 1e4 * rounding {
@@ -402,7 +403,7 @@ fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
         let logs: Vec<f64> = expected.iter().map(|point| point.0).collect();
         let before = law;
         law = fitting.unweighted(&logs);
-        variance = (left(law, &logs) + expected.iter().map(|point| point.1).sum::<f64>()) / freedom;
+        variance = (left(law, &logs) + expected.iter().map(|point| point.1).sum::<f64>()) / count;
         if ((law.c1 - before.c1) / before.c1).abs() < 1e-6 && ((law.c2 - before.c2) / before.c2).abs() < 1e-6 {
             break;
         }

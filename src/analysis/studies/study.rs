@@ -407,7 +407,10 @@ impl StudyResults {
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
-            this.confirm = this.confirm.take().or_else(|| that.confirm.clone());
+            match (&mut this.confirm, &that.confirm) {
+                (Some(mine), Some(theirs)) if !of_other_kind => mine.join(theirs),
+                (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),
+            }
             if let Ok(text) = settings::canonical(this) {
                 self.results.configuration = text;
             }
