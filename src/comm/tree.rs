@@ -126,6 +126,40 @@ pub(crate) fn add_blocks(blocks: &mut [&mut [f32]], order: &[(usize, usize)], ad
 mod tests {
     use super::*;
 
+    /// The expression a sum is, written out: equal text means equal bits.
+    fn expression(leaves: Leaves, node: Node) -> String {
+        match leaves.children(node) {
+            Some([left, right]) => format!("({}+{})", expression(leaves, left), expression(leaves, right)),
+            None if node.level > 0 => expression(leaves, Node { level: node.level - 1, ..node }),
+            None => node.start.to_string(),
+        }
+    }
+
+    fn root(leaves: Leaves) -> Node {
+        leaves.nodes(0..leaves.count())[0]
+    }
+
+    #[test]
+    fn the_sum_is_the_same_expression_on_any_number_of_ranks() {
+        for batch in [1, 2, 3, 5, 7, 8, 16, 37, 64, 100, 129, 1000, 1024] {
+            let leaves = Leaves::new(batch);
+            assert_eq!(leaves.nodes(0..leaves.count()).len(), 1);
+            let expected = expression(leaves, root(leaves));
+            for size in 1..=9 {
+                let mut parts = Vec::new();
+                for rank in 0..size {
+                    parts.extend(leaves.nodes(leaves.slice(rank, size)));
+                }
+                let mut sums: Vec<String> = parts.iter().map(|&part| expression(leaves, part)).collect();
+                let (order, places) = additions(leaves, &parts, &[root(leaves)]);
+                for (to, from) in order {
+                    sums[to] = format!("({}+{})", sums[to], sums[from]);
+                }
+                assert_eq!(sums[places[0]], expected, "batch {batch}, {size} ranks");
+            }
+        }
+    }
+
     #[test]
     fn slices_cover_the_batch_and_differ_by_one_leaf_at_most() {
         for batch in [1, 2, 3, 17, 64, 1000] {

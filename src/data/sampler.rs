@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_epoch_has_every_example_once_and_epochs_and_seeds_differ() {
+    fn every_epoch_has_every_example_once_and_epochs_differ() {
         let sampler = Sampler::new(4, 101);
         let mut orders = Vec::new();
         for epoch in 0..5u64 {
@@ -70,7 +70,6 @@ mod tests {
         }
         orders.dedup();
         assert_eq!(orders.len(), 5);
-        assert!((0..101).any(|i| Sampler::new(5, 101).index(i) != orders[0][i as usize]));
     }
 
     #[test]
@@ -85,5 +84,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_stream_belongs_to_the_seed_and_not_to_the_batch_size() {
+        let stream = |seed, batch: usize| {
+            let sampler = Sampler::new(seed, 54_000);
+            let mut examples = vec![0; 120_000];
+            examples.chunks_mut(batch).enumerate().for_each(|(k, chunk)| sampler.fill((k * batch) as u64, chunk));
+            examples
+        };
+        assert_eq!(stream(1, 3), stream(1, 16_384));
+        assert_ne!(stream(1, 64), stream(2, 64));
     }
 }

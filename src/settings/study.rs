@@ -55,6 +55,11 @@ impl Study {
         self.grid.join(&other.grid);
         self.search.first_trial = mine.start.min(theirs.start);
         self.grid.trials = mine.end.max(theirs.end) - self.search.first_trial;
+        self.join_confirmations(other);
+    }
+
+    /// Takes in what another run of the study has asked for of confirmations, which must be of one kind.
+    pub fn join_confirmations(&mut self, other: &Study) {
         match (&mut self.confirm, &other.confirm) {
             (Some(mine), Some(theirs)) => mine.join(theirs),
             (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),

@@ -51,8 +51,7 @@ fn sums(ranks: usize, leaves: Leaves, columns: usize) -> Vec<(Vec<u32>, usize)> 
 #[test]
 fn any_number_of_ranks_adds_up_the_same_bits() {
     // Ranks without an example, ranks without a column, and more columns than are exchanged at a time.
-    let small = [(1, 40, 13), (2, 1, 2), (3, 100, 5), (4, 16, 3), (5, 37, 4), (6, 1024, 2), (7, 3, 10), (9, 129, 3), (64, 1000, 40)];
-    for (ranks, batch, columns) in small.into_iter().chain([(3, 37, (1 << 20) + 7)]) {
+    for (ranks, batch, columns) in [(1, 40, 13), (3, 100, 5), (7, 3, 10), (64, 1000, 40), (3, 37, (1 << 20) + 7)] {
         let leaves = Leaves::new(batch);
         let whole = rows(leaves, &leaves.nodes(0..leaves.count()), columns);
         let whole: Vec<u32> = whole.floats.iter().map(|sum| sum.to_bits()).collect();

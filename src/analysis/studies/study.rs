@@ -407,9 +407,8 @@ impl StudyResults {
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
-            match (&mut this.confirm, &that.confirm) {
-                (Some(mine), Some(theirs)) if !of_other_kind => mine.join(theirs),
-                (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),
+            if !of_other_kind {
+                this.join_confirmations(that);
             }
             if let Ok(text) = settings::canonical(this) {
                 self.results.configuration = text;
