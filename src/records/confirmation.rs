@@ -7,7 +7,7 @@ use crate::data::DataOrder;
 use crate::settings::{Confirm, Varied};
 
 /// Seeds of a training's random numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seeds {
     /// Seed of the initial weights and of the mask.
     pub weights: u64,
@@ -34,7 +34,7 @@ impl Seeds {
 }
 
 /// A training by which a point is confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Training {
     /// The point: the index of the search's trial that has its metaparameters.
     pub point: u32,

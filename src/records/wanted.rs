@@ -200,6 +200,21 @@ pub fn keep_wanted(cells: &mut [Cell], study: &Study) {
     cells.iter_mut().zip(kept).for_each(|(cell, kept)| cell.confirmations = kept);
 }
 
+/// Gives a study's cells the rounds of confirmations that are whole among `known`, beyond those that they have. Trainings of a round that was
+/// interrupted stay `known` alone: those that ended before are the quick ones of the round.
+pub fn add_whole_rounds(cells: &mut [Cell], study: &Study, known: &[(CellKey, Vec<Confirmation>)]) {
+    for place in 0..cells.len() {
+        while let Some(wanted) = Wanted::of(&cells[place], cells, study).filter(|wanted| !wanted.are_in(&cells[place])) {
+            let known = known.iter().find(|(key, _)| *key == cells[place].key).map_or(&[][..], |(_, known)| known);
+            let found = wanted.among(known);
+            if found.len() < wanted.trainings.len() {
+                break;
+            }
+            cells[place].confirmations = found;
+        }
+    }
+}
+
 /// The fewest steps between two evaluations of a cell's confirmations; further ones are evaluated as often. None of a cell without confirmations.
 fn finest(cell: &Cell) -> Option<u32> {
     cell.confirmations.iter().map(|one| one.training.evaluate_every).min()

@@ -13,16 +13,18 @@ use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measu
 pub(super) struct Confirmations<'a> {
     /// Way in which the trials were trained.
     pub work: &'a CellWork<'a>,
-    /// Trials of the cell, and the confirmations that have ended before.
+    /// Cell whose trials are measured.
     pub cell: &'a Cell,
     pub wanted: &'a Wanted,
+    /// Wanted confirmations that have ended before.
+    pub known: Vec<Confirmation>,
     /// Where an earlier run left it.
     pub left: Option<&'a Checkpoint>,
 }
 
 /// The trainings that confirm the points of a cell, by point from the best one on, then number. None where a signal stopped the study.
 pub(super) fn confirm<B: Backend>(
-    Confirmations { work, cell, wanted, left }: &Confirmations,
+    Confirmations { work, cell, wanted, known, left }: &Confirmations,
     backend: &mut B,
     groups: &Groups,
     masks: &Masks,
@@ -46,9 +48,8 @@ pub(super) fn confirm<B: Backend>(
         ..**work
     };
 
-    let known = wanted.among(&cell.confirmations);
     let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));
-    for Confirmation { training, run } in &known {
+    for Confirmation { training, run } in known {
         let Some(index) = place_of(trainings, training) else { continue };
         state.lanes.retain(|lane| lane.trial.index != index);
         state.ended.retain(|trial| trial.index != index);

@@ -63,6 +63,8 @@ pub(super) struct Restored {
     pub contents: Contents,
     /// The checkpoint.
     pub left: Option<Checkpoint>,
+    /// Confirmations of the result file, which has whole rounds of them alone.
+    pub whole_rounds: Vec<(CellKey, Vec<Confirmation>)>,
 }
 
 impl Files {
@@ -145,6 +147,7 @@ impl Files {
                 tell(Event::Lost(&format!("{problem}: moved to {}, {advice}", to.display())));
             }
         }
+        let whole_rounds = held.iter().map(|cell| (cell.key, cell.confirmations.clone())).collect();
         held.retain(|cell| contents.finished.iter().all(|finished| finished.key != cell.key));
         if contents.dropped_bytes > 0 {
             let line = &format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes);
@@ -172,7 +175,7 @@ impl Files {
             held,
             lock,
         };
-        Ok((files, Restored { contents, left }))
+        Ok((files, Restored { contents, left, whole_rounds }))
     }
 
     /// Records what this start is, which is the last of `starts`.
@@ -292,18 +295,27 @@ impl Drop for Files {
     }
 }
 
-/// The first trial or confirmation of a result file that the journal beside the file has not, in words. An earlier journal was put in the place of
-/// the one that wrote the file, or another study's file in the place of this one's.
+/// The first trial or confirmation of a result file that the journal beside the file has not, or has otherwise, in words. An earlier journal was put
+/// in the place of the one that wrote the file, or another study's file in the place of this one's.
 fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
-    let number = |one: &Confirmation| (one.training.point, one.training.number);
+    // The journal's record goes on after the file's where the limit was lower when the file was written, or is lower now.
+    let begins_as = |known: &Confirmation, one: &Confirmation| {
+        let (known_run, run) = (&known.run, &one.run);
+        known_run.metaparameters == run.metaparameters
+            && known_run.steps_run >= run.steps_run
+            && run.steps.is_none_or(|steps| known_run.steps == Some(steps))
+            && known_run.curve.starts_with(&run.curve)
+    };
     let of_cell = |cell: &Cell| {
         let known = || contents.cells().filter(|known| known.key == cell.key);
         let trials: HashSet<u32> = known().flat_map(|known| &known.trials).map(|trial| trial.index).collect();
         if let Some(trial) = cell.trials.iter().find(|trial| !trials.contains(&trial.index)) {
             return Some(format!("trial {} of {}", trial.index, cell.key));
         }
-        let confirmations: HashSet<(u32, u32)> = known().flat_map(|known| &known.confirmations).map(number).collect();
-        let (point, number) = cell.confirmations.iter().map(number).find(|one| !confirmations.contains(one))?;
+        let confirmations: HashMap<Training, &Confirmation> =
+            known().flat_map(|known| &known.confirmations).map(|known| (known.training, known)).collect();
+        let is_known = |one: &Confirmation| confirmations.get(&one.training).is_some_and(|known| begins_as(known, one));
+        let Training { point, number, .. } = cell.confirmations.iter().find(|one| !is_known(one))?.training;
         Some(format!("confirmation {number} of trial {point} of {}", cell.key))
     };
     cells.iter().find_map(of_cell)

@@ -21,7 +21,8 @@ use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::{shell_path, some};
 use crate::records::{
-    CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched, keep_wanted,
+    CellKey, Confirmation, Ending, Seeds, Wanted, add_whole_rounds, all_finished, cells, is_confirmed, is_finished, is_searched,
+    keep_wanted,
 };
 use crate::results::{Results, distinct};
 use crate::settings::{self, Configuration, Grid, Study};
@@ -80,7 +81,7 @@ fn go_on<D: Device>(
 
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let backend = together(world, device.backend(&network, dataset, world))?;
-    let Restored { contents: journal, left } = open(configuration, dataset, &network, place, files, observer)?;
+    let Restored { contents: journal, left, whole_rounds } = open(configuration, dataset, &network, place, files, observer)?;
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),
         false => settings::recorded(&configuration.name, &journal.header.configuration, &[])?.study,
@@ -90,8 +91,7 @@ fn go_on<D: Device>(
     let drawn = whole.trials().zip(study.search.draw(trials));
     let runs: Vec<Run> = drawn.map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
-    // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
-    let known = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
+    let known: Vec<(CellKey, Vec<Confirmation>)> = journal.cells().map(|cell| (cell.key, cell.confirmations.clone())).collect();
     let masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
     let mut results = no_cells(configuration, dataset, place, backend.describe(), threshold, network.parameters());
     let environment = &mut results.environment;
@@ -102,7 +102,9 @@ fn go_on<D: Device>(
     distinct(&mut environment.program_version, &journal.header.program_version);
     distinct(&mut environment.commit, &journal.header.commit);
     results.cells = journal.finished;
+    results.cells.iter_mut().for_each(|cell| cell.confirmations = of_cell(&whole_rounds, cell.key).to_vec());
     keep_wanted(&mut results.cells, &whole);
+    add_whole_rounds(&mut results.cells, &whole, &known);
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
     let driver = Driver {
         study,
@@ -129,7 +131,7 @@ fn go_on<D: Device>(
     let searches = !matches!(files.beginning, Beginning::Confirmed(_));
     let asked = Asked { study, whole: &whole, dataset, place, device, network: &network, sharing, threshold, lanes, runs, searches };
     let keys = cells(&study.grid);
-    Measurement { asked: &asked, keys, scorer, masks, known, partial: journal.partial, left, results, driver }.run(
+    Measurement { asked: &asked, keys, scorer, masks, known, whole_rounds, partial: journal.partial, left, results, driver }.run(
         configuration,
         problem,
         files.output,
@@ -163,8 +165,9 @@ struct Measurement<'a, D, B> {
     /// Scores the connections of networks that are pruned.
     scorer: B,
     masks: Masks<'a>,
-    /// Confirmations that earlier runs trained.
+    /// Confirmations that earlier runs trained; and those of them that make whole rounds, as far as the result file had them.
     known: Vec<(CellKey, Vec<Confirmation>)>,
+    whole_rounds: Vec<(CellKey, Vec<Confirmation>)>,
     /// Cells of which earlier runs measured some trials.
     partial: Vec<Partial>,
     /// Where an earlier run left a cell.
@@ -283,11 +286,12 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         }
         let work = CellWork { extended: begun.extended, ..*work };
         let Some(mut cell) = measure(&work, backend, groups, masks, begun.state, driver)? else { return Ok(false) };
-        let known = self.known.iter().find(|(known, _)| *known == key);
-        cell.confirmations = known.map_or(Vec::new(), |(_, confirmations)| confirmations.clone());
+        // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
+        cell.confirmations = of_cell(&self.whole_rounds, key).to_vec();
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
         keep_wanted(&mut results.cells, whole);
+        add_whole_rounds(&mut results.cells, whole, &self.known);
         driver.finished(&results.cells, keys)?;
         driver.grown(results)?;
         Ok(true)
@@ -308,9 +312,11 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
                 return Ok(false);
             }
             let left = left.take();
-            let before = spent(&results.cells[place], left.map_or(0.0, |left| left.state.seconds));
+            let cell = &results.cells[place];
+            let known = [&cell.confirmations[..], of_cell(&self.known, key)].concat();
+            let before = spent(cell, left.map_or(0.0, |left| left.state.seconds));
             driver.begins(key, before, &results.cells, keys);
-            let confirmation = Confirmations { work, cell: &results.cells[place], wanted: &wanted, left };
+            let confirmation = Confirmations { work, cell, known: wanted.among(&known), wanted: &wanted, left };
             let Some(confirmations) = confirm(&confirmation, backend, groups, masks, driver)? else { return Ok(false) };
             let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
             results.cells[place].confirmations = confirmations;
@@ -323,6 +329,11 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         }
         Ok(true)
     }
+}
+
+/// The confirmations of a cell among those of some cells.
+fn of_cell(confirmations: &[(CellKey, Vec<Confirmation>)], key: CellKey) -> &[Confirmation] {
+    confirmations.iter().find(|(known, _)| *known == key).map_or(&[], |(_, known)| known)
 }
 
 /// Lanes at once, in all groups together: what the configuration says, or as many as the memory of hosts and devices has room for on the rank that

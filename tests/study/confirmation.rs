@@ -7,9 +7,11 @@ use std::path::Path;
 
 use crate::support::records::{complete, complete_in_order, timeless};
 use crate::support::study::{Study, dps_report, fail, kill, on, succeed, train};
+use dps::journal::Journal;
 use dps::records::{Cell, Confirmation, Status};
 use dps::results::{self, Results};
 use dps::statistics;
+use dps::storage::Disk;
 use serde_json::Value;
 
 const CONFIRM: &str = "[confirm]\npoints = 2\nseeds = 3\nlimit = 2\n\n[search]";
@@ -104,6 +106,36 @@ fn confirmations_that_the_journal_does_not_know_are_moved_aside() {
     std::fs::write(study.at("x.journal"), journal).unwrap();
     assert!(succeed(&mut study.measuring(train(), "x.h5", &[])).contains("confirmation 0 of trial"));
     assert_eq!(complete_in_order(&study.at("x.h5.old-1")), confirmed);
+}
+
+/// The trainings of an interrupted round that have ended are the quick ones: the result file has none of them until the others have ended too.
+#[test]
+fn the_result_file_has_whole_rounds_alone() {
+    let study = study("[confirm]\npoints = 1\nseeds = 3\nlimit = 2\n\n[search]");
+    let first = run(0, &study, "x.h5", &[]);
+    let file = std::fs::read(study.at("x.h5")).unwrap();
+    let more = ["--set", "confirm.seeds=7"];
+    let whole = run(0, &study, "x.h5", &more);
+    let sparse = |cells: &[Cell]| cells.iter().find(|cell| cell.key.sparsity > 0.0).unwrap().confirmations.clone();
+
+    // The journal ends within the second round of the sparse cell.
+    let (path, bytes) = (study.at("x.journal"), std::fs::read(study.at("x.journal")).unwrap());
+    let journaled = |length: usize| {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        Journal::read(&path, &Disk).unwrap().map_or(0, |found| sparse(&found.finished).len())
+    };
+    let length = (0..bytes.len()).rev().find(|&length| journaled(length) == 5).unwrap();
+    // A run of the other cell alone writes the file: with the first round of the sparse cell, or, without the file that knew which one that was, none.
+    for (file, expected) in [(Some(&file), sparse(&first)), (None, Vec::new())] {
+        assert_eq!(journaled(length), 5);
+        std::fs::remove_file(study.at("x.h5")).unwrap();
+        file.iter().for_each(|bytes| std::fs::write(study.at("x.h5"), bytes).unwrap());
+        succeed(study.measuring(train(), "x.h5", &["--quiet", "--sparsity", "0"]).args(more));
+        let Results { cells, complete, .. } = results::read(&study.at("x.h5")).unwrap();
+        assert_eq!((sparse(&timeless(cells)), complete), (expected, false));
+        assert_eq!(trained(&study, "x.h5", &more), (0, 2));
+        assert_eq!(complete_in_order(&study.at("x.h5")), whole);
+    }
 }
 
 #[test]
