@@ -4,9 +4,9 @@ use std::fs;
 
 use super::coverage::{DENSE, confirmed_study};
 use crate::support::synthetic::Synthetic;
-use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
+use dps::analysis::{self, Options, Report, Style, confirmed_cells, fits, gather, warnings};
 use dps::optimizer::Metaparameter;
-use dps::records::{Confirmation, Ending, Start, Status, Trial, Wanted};
+use dps::records::{Confirmation, Ending, Start, Status, Training, Trial, Wanted};
 use dps::results::Results;
 use dps::settings::{self, Race};
 use svg2pdf::usvg;
@@ -382,6 +382,94 @@ fn a_higher_limit_is_advised_where_it_can_help() {
     assert_eq!(next("4.0", Status::Incomplete), "dps-train confirm 0.h5 --set confirm.limit=16");
     assert_eq!(next("16.0", Status::Incomplete), "dps-train 0.h5 --trials 16");
     assert_eq!(next("4.0", Status::Infeasible), "dps-train 0.h5 --trials 16");
+}
+
+/// A study whose confirmations are those that the configuration's section `[confirm]` asks for, with these further keys: each training reaches the
+/// goal after 1.1 to 1.3 times the steps of its point's trial, but for those whose numbers are among `infeasible`.
+/// Without a race, cells next to each other have different best points.
+fn confirmed_as_asked(race: Race, keys: &str, infeasible: std::ops::Range<u32>) -> Results {
+    let mut results = Synthetic { race, ..Synthetic::small() }.results();
+    for cell in results.cells.iter_mut().filter(|cell| race == Race::Off && [8, 128].contains(&cell.key.batch_size)) {
+        let [first, second] = [0, 1].map(|place| cell.trials[place].clone());
+        cell.trials[0] = Trial { index: 0, ..second };
+        cell.trials[1] = Trial { index: 1, ..first };
+    }
+    let section = format!("\n[confirm]\nseeds = 16\nevaluate_every = 0\n{keys}\n");
+    results.configuration = results.configuration.replace("\n[execution]", &format!("{section}\n[execution]"));
+    let study = settings::recorded("small", &results.configuration, &[]).unwrap().study;
+    for place in 0..results.cells.len() {
+        let cell = &results.cells[place];
+        let confirmation = |training: Training| {
+            let trial = cell.trials.iter().find(|trial| trial.index == training.point).unwrap();
+            let over_best = f64::from(trial.steps.unwrap_or(40_000)) / f64::from(cell.steps_to_result().unwrap());
+            let (c1, c2) = Synthetic::small().law(cell.key.sparsity);
+            let law = c1 / f64::from(cell.key.batch_size) + c2;
+            let steps = (law * over_best * (1.1 + 0.2 * f64::from(training.number % 8) / 8.0)) as u32;
+            let run = match infeasible.contains(&training.number) {
+                true => Trial { status: Status::Infeasible, steps: None, steps_run: 1, ..trial.clone() },
+                false => Trial { status: Status::Complete, steps: Some(steps), steps_run: steps, ..trial.clone() },
+            };
+            Confirmation { training, run }
+        };
+        let wanted = Wanted::of(cell, &results.cells, &study).unwrap();
+        let confirmations = wanted.trainings.into_iter().map(confirmation).collect();
+        results.cells[place].confirmations = confirmations;
+    }
+    results
+}
+
+/// A study of which confirmations are still to come is not finished.
+#[test]
+fn a_study_is_finished_once_it_is_confirmed() {
+    let mut results = confirmed_as_asked(Race::Off, "points = 2\nlimit = 4.0", 0..0);
+    let text = |results: &Results| page(&report(vec![results.clone()]).0);
+    assert!(text(&results).contains("8 cells; finished"));
+    results.cells[0].confirmations.pop();
+    assert!(text(&results).contains("8 cells; more are to come"));
+}
+
+/// A training that became infeasible counts as one that takes more steps than the configured limit, not than the longest of the others.
+#[test]
+fn infeasible_trainings_are_beyond_the_configured_limit() {
+    let mean = |limit: &str| {
+        let results = confirmed_as_asked(Race::Off, &format!("points = 1\nlimit = {limit}"), 0..4);
+        confirmed_cells(&gather(vec![("0.h5".to_owned(), results)]).remove(0))[0].confirmed.mean.value
+    };
+    let means = ["1.3", "2.0", "4.0"].map(mean);
+    assert!(means.is_sorted_by(|a, b| 1.05 * a < *b), "{means:?}");
+}
+
+/// A command that is advised trains something, and no cell is told to have one point that has several.
+#[test]
+fn advice_on_points_is_of_what_is_recorded() {
+    let advice = |race: Race, keys: &str| {
+        let (made, _folder) = report(vec![confirmed_as_asked(race, keys, 0..0)]);
+        let answer = &made.answers[0];
+        (answer.sentences[2].clone(), answer.next.clone().unwrap())
+    };
+    let (sentence, next) = advice(Race::Off, "points = 1\nlimit = 4.0");
+    assert!(sentence.contains("one point of each cell was confirmed"), "{sentence}");
+    assert_eq!(next, "dps-train confirm 0.h5 --set confirm.points=3");
+    for keys in ["points = 1\nneighbours = true\nlimit = 4.0", "points = 3\nlimit = 4.0"] {
+        let (sentence, next) = advice(Race::Off, keys);
+        assert!(!sentence.contains("one point") && !sentence.contains("had one") && !next.contains("confirm.points"), "{sentence} {next}");
+    }
+    // A race that cut off no trial hides no point.
+    let all_confirmed = "points = 3\nneighbours = true\nlimit = 4.0";
+    assert!(advice(Race::Until(1.0), all_confirmed).1.contains("execution.race=3"));
+    let mut results = confirmed_as_asked(Race::Until(1.0), all_confirmed, 0..0);
+    let trials = results.cells.iter_mut().flat_map(|cell| &mut cell.trials);
+    trials.filter(|trial| trial.status == Status::Censored).for_each(|trial| trial.status = Status::Infeasible);
+    assert_eq!(report(vec![results]).0.answers[0].next.as_deref(), Some("dps-train 0.h5 --trials 16"));
+    // Trainings that go on to the limit take as long as the limit says.
+    let hours = |keys: &str| {
+        let mut results = confirmed_as_asked(Race::Off, keys, 0..0);
+        results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
+        let sentence = report(vec![results]).0.answers[0].sentences[2].clone();
+        sentence.split(", in about ").nth(1).unwrap_or_else(|| panic!("{sentence}")).to_owned()
+    };
+    let (short, long) = ("points = 1\nlimit = 15.0", "points = 1\nlimit = 15.0\nmean_error = true");
+    assert_ne!(hours(short), hours(long));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn the_result_file_has_whole_rounds_alone() {
         Journal::read(&path, &Disk).unwrap().map_or(0, |found| sparse(&found.finished).len())
     };
     let length = (0..bytes.len()).rev().find(|&length| journaled(length) == 5).unwrap();
-    // A run of the other cell alone writes the file: with the first round of the sparse cell, or, without the file that knew which one that was, none.
+    // A run of the other cell alone writes the file: with the first round of the sparse cell, or none where the file that knew that round is lost.
     for (file, expected) in [(Some(&file), sparse(&first)), (None, Vec::new())] {
         assert_eq!(journaled(length), 5);
         std::fs::remove_file(study.at("x.h5")).unwrap();

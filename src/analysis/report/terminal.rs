@@ -58,7 +58,7 @@ pub fn table(results: &Results, apart: Option<&str>) -> String {
         blocks.extend([heading("Work of the trials, and what other rules would take with whole evaluations"), Block::Table(work(results))]);
     }
     if !results.complete {
-        blocks.push(Block::Text("The study is not finished: cells or trials are still to come.".to_owned()));
+        blocks.push(Block::Text("The study is not finished: cells, trials or confirmations are still to come.".to_owned()));
     }
     terminal(&blocks)
 }

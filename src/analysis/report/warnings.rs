@@ -79,7 +79,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     }
     let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {
-        found.push("The study is not finished: cells or trials are still to come.".to_owned());
+        found.push("The study is not finished: cells, trials or confirmations are still to come.".to_owned());
     }
     found.extend(dead_layers(&study.results));
     found.extend(fits.iter().filter_map(wrong_law));

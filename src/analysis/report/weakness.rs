@@ -87,8 +87,8 @@ struct Evidence<'s> {
     configured: Option<&'s Study>,
     /// The confirmations that the configuration asks for, or the usual ones.
     confirm: Confirm,
-    /// Confirmed steps over K*, in the geometric mean.
-    slower: f64,
+    /// Steps of a training with a fresh seed over K*: to the goal, in the geometric mean, or to the limit where trainings go on after the goal.
+    times: f64,
     /// Core-hours of all that was measured. A study that is measured again, or grows, is confirmed too.
     whole: f64,
 }
@@ -101,12 +101,13 @@ impl<'s> Evidence<'s> {
         // A cell's luck is K* over its confirmed steps.
         let lucks: Vec<f64> =
             section.confirmed.iter().filter_map(|cell| cell.luck).map(|luck| luck.value).filter(|luck| *luck > 0.0).collect();
-        let slower = match lucks.len() {
+        let times = match lucks.len() {
+            _ if confirm.mean_error => confirm.limit,
             0 => USUAL_LUCK,
             known => (-lucks.iter().map(|luck| luck.ln()).sum::<f64>() / known as f64).exp(),
         };
         let whole = core_hours(study).iter().sum();
-        Evidence { section, cells: &study.results.cells, file, configured, confirm, slower, whole }
+        Evidence { section, cells: &study.results.cells, file, configured, confirm, times, whole }
     }
 
     /// The configuration, where it asks for confirmations.
@@ -138,7 +139,7 @@ impl<'s> Evidence<'s> {
     fn hours_to_confirm<'c>(&self, cells: impl Iterator<Item = &'c Cell>) -> Option<f64> {
         let Confirm { points, seeds, .. } = self.confirm;
         let complete = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count().min(points as usize);
-        let of = |cell: &Cell| self.hours(cell, f64::from(seeds) * complete(cell) as f64, self.slower);
+        let of = |cell: &Cell| self.hours(cell, f64::from(seeds) * complete(cell) as f64, self.times);
         Some(cells.filter_map(of).sum::<f64>()).filter(|hours| *hours > 0.0)
     }
 
@@ -244,19 +245,18 @@ impl<'s> Evidence<'s> {
     }
 
     fn one_point_confirmed(&self) -> Option<Weakness> {
-        let has_others = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count() > 1;
-        if self.confirm.points > 1 || !self.cells.iter().any(has_others) {
+        let usual = Confirm::default().points;
+        let (missing, hours) = self.missing(Confirm { points: usual, ..self.confirm.clone() });
+        if missing == 0.0 || !self.reached().all(has_one_point) {
             return None;
         }
-        let usual = Confirm::default().points;
         let command = format!("{} --set confirm.points={usual}", self.confirm_command());
-        let hours = core_hours(self.section.study)[1] * f64::from(usual - 1);
         let point = "one point of each cell was confirmed, where another of its points may be the better one";
         Some(Weakness::new(point, format!("more points would show it ({command})"), hours, command))
     }
 
     fn one_point_to_confirm(&self) -> Option<Weakness> {
-        let alone = self.section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
+        let alone = self.reached().filter(|cell| has_one_point(cell)).count();
         if alone == 0 {
             return None;
         }
@@ -303,7 +303,7 @@ impl<'s> Evidence<'s> {
 
     /// The measurement that would bring more points to confirm: in words, its core-hours, and its command.
     fn more_points(&self) -> (String, f64, String) {
-        let (missing, hours) = self.neighbours_points();
+        let (missing, hours) = self.missing(Confirm { neighbours: true, ..self.confirm.clone() });
         if missing > 0.0 {
             let command = format!("{} --set confirm.neighbours=true --set confirm.drop_slower=true", self.confirm_command());
             let what =
@@ -311,7 +311,8 @@ impl<'s> Evidence<'s> {
             return (format!("{what} ({command}),"), hours, command);
         }
         // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
-        let race = self.configured.and_then(|study| study.execution.race.factor()).filter(|&factor| factor < WIDE_RACE);
+        let cuts_trials = self.cells.iter().any(|cell| cell.count(Status::Censored) > 0);
+        let race = self.configured.and_then(|study| study.execution.race.factor()).filter(|&factor| cuts_trials && factor < WIDE_RACE);
         if let Some(race) = race {
             let wider = format!("dps-train {} --set execution.race={WIDE_RACE} --output OTHER.h5", self.file);
             let what = format!("a race to {WIDE_RACE} times K*, not {race}, which has more points to confirm ({wider}),");
@@ -321,10 +322,10 @@ impl<'s> Evidence<'s> {
         (format!("twice as many trials ({more})"), self.whole, more)
     }
 
-    /// Trainings that the points of the cells next to each cell lack there, and the core-hours of all their seeds, as if no point were dropped.
-    fn neighbours_points(&self) -> (f64, f64) {
+    /// Trainings that cells lack of the confirmations `with`, and the core-hours of all seeds of their points, as if no point were dropped.
+    fn missing(&self, with: Confirm) -> (f64, f64) {
         let Some(asked) = self.confirming() else { return (0.0, 0.0) };
-        let with = Study { confirm: Some(Confirm { neighbours: true, ..self.confirm.clone() }), ..asked.clone() };
+        let with = Study { confirm: Some(with), ..asked.clone() };
         let missing = |cell: &Cell| {
             let wanted = Wanted::of(cell, self.cells, &with)?;
             let known = wanted.among(&cell.confirmations);
@@ -334,10 +335,15 @@ impl<'s> Evidence<'s> {
                 if had < asked { (self.confirm.seeds as usize).saturating_sub(had) } else { 0 }
             };
             let missing = wanted.points().map(of_point).sum::<usize>() as f64;
-            Some((missing, self.hours(cell, missing, self.slower)?))
+            Some((missing, self.hours(cell, missing, self.times)?))
         };
         self.cells.iter().filter_map(missing).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }
+}
+
+/// Whether a cell was confirmed at one point alone.
+fn has_one_point(cell: &Cell) -> bool {
+    cell.confirmed_points().len() == 1
 }
 
 /// Whether a law whose shape is fitted too holds for all sparsities, in words. Empty where none is fitted.

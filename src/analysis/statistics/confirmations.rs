@@ -13,8 +13,7 @@ use super::sharpness::Sharp;
 
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, CellKey, Confirmation, Status};
-use crate::results::WorkloadSummary;
-use crate::settings::ascending;
+use crate::settings::{Race, ascending};
 use crate::statistics::{crossed, in_play};
 
 /// A cell's confirmed steps, their points and their scatter.
@@ -87,7 +86,7 @@ impl ConfirmedFit {
 
 /// The confirmed cells of a study, in its order.
 pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
-    study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
+    study.results.cells.iter().filter_map(|cell| of_cell(cell, study)).collect()
 }
 
 /// The confirmations by which a cell is measured: of the points that were not dropped as slower ones.
@@ -102,8 +101,8 @@ pub(super) struct InPlay<'c> {
 }
 
 impl<'c> InPlay<'c> {
-    pub(super) fn of(cell: &'c Cell) -> InPlay<'c> {
-        let (all, limit) = (cell.confirmed_points(), limit(cell));
+    pub(super) fn of(cell: &'c Cell, study: &StudyResults) -> InPlay<'c> {
+        let (all, limit) = (cell.confirmed_points(), limit(cell, study));
         let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
         let by_number: Vec<BTreeMap<u32, &Confirmation>> = all.iter().map(of_point).collect();
         let without_gap = |known: &BTreeMap<u32, _>| known.keys().zip(0..).take_while(|(number, place)| *number == place).count();
@@ -124,12 +123,16 @@ impl<'c> InPlay<'c> {
     }
 }
 
-/// The steps at which a cell's trainings were given up: the least, where some were given up at a limit that is higher now. Where none was, the steps
-/// of the longest training.
-fn limit(cell: &Cell) -> u32 {
+/// The steps at which a cell's trainings were given up: the least, where some were given up at a limit that is higher now. Where none was, the limit
+/// that the study's configuration sets, and no less than the steps of the longest training.
+fn limit(cell: &Cell, study: &StudyResults) -> u32 {
     let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
     let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).min();
-    given_up.or_else(|| runs().filter_map(|run| run.steps).max()).unwrap_or(1)
+    let configured = || {
+        let (confirm, first) = (study.configuration.as_ref().ok()?.confirm.as_ref()?, cell.confirmations.first()?);
+        Race::Until(confirm.limit).last_step(cell.steps_to_result()?, first.training.evaluate_every.max(1))
+    };
+    given_up.or_else(|| runs().filter_map(|run| run.steps).chain(configured()).max()).unwrap_or(1)
 }
 
 /// The errors of each seed at its evaluations, every so many steps, by the point that the other half of the seeds chose. None where an evaluation
@@ -149,8 +152,8 @@ fn errors(points: &[Vec<&Confirmation>], chosen: [usize; 2], examples: u32) -> O
     Some((chosen.iter().map(of_seed).collect::<Option<_>>()?, every))
 }
 
-fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
-    let in_play = InPlay::of(cell);
+fn of_cell(cell: &Cell, study: &StudyResults) -> Option<ConfirmedCell> {
+    let (in_play, workload) = (InPlay::of(cell, study), &study.results.workload);
     let confirmed = Confirmed::new(&in_play.trainings(), in_play.limit.into())?;
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());

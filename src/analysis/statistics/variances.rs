@@ -89,7 +89,7 @@ pub struct Scatter {
 /// first.
 pub fn scatter(study: &StudyResults) -> Vec<Scatter> {
     let mut found: Vec<Scatter> = Vec::new();
-    for scatter in study.all_cells().filter_map(of_cell) {
+    for scatter in study.all_cells().filter_map(|cell| of_cell(cell, study)) {
         if !found.iter().any(|known| (known.key, known.fresh) == (scatter.key, scatter.fresh)) {
             found.push(scatter);
         }
@@ -98,9 +98,9 @@ pub fn scatter(study: &StudyResults) -> Vec<Scatter> {
     found
 }
 
-fn of_cell(cell: &Cell) -> Option<Scatter> {
+fn of_cell(cell: &Cell, study: &StudyResults) -> Option<Scatter> {
     let fresh = Fresh::of(cell.confirmations.first()?.training.seeds);
-    let trainings = InPlay::of(cell).trainings();
+    let trainings = InPlay::of(cell, study).trainings();
     let seeds = trainings.iter().map(Vec::len).min()?;
     Some(Scatter { key: cell.key, fresh, points: trainings.len(), seeds, variances: Variances::new(&trainings)? })
 }

@@ -7,7 +7,7 @@ use super::known::is_of_dps;
 use crate::data::{DataSource, DatasetName};
 use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line, some};
-use crate::records::{Cell, CellKey, Confirmation, Status, Trial};
+use crate::records::{self, Cell, CellKey, Confirmation, Status, Trial};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race, Varied, each_once};
 
@@ -85,8 +85,8 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     for (study, keys) in studies.iter_mut().zip(keys) {
         study.results.cells.sort_by(|a, b| a.key.by_sparsity(&b.key));
         // A file is complete by its own grid, which may be a part of the study's.
-        if study.configuration.is_ok() {
-            study.results.complete = study.missing().is_empty() && study.lacking_trials().next().is_none();
+        if let Ok(configured) = &study.configuration {
+            study.results.complete = records::all_finished(&study.results.cells, configured);
         }
         let workload = &study.results.workload;
         let pruning = study.pruning_name();
