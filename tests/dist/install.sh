@@ -1,7 +1,8 @@
 #!/bin/bash
-# Tries the ways of docs/install.md one after another, each by its own test: install.sh FOLDER [WORD…]. Each gives a row of FOLDER/transcript.md: the
-# command, how it ended, what it printed last, its minutes, the commit and the day. Words choose the ways whose names have one of them; the rows of
-# the others stay. With WRITE=1 the table is put into docs/install.md too. Ends with 1 where a way failed. Logs are in FOLDER.
+# Tries the ways of docs/install.md one after another, each by its own test: install.sh FOLDER [WORD…]. Each gives a row of FOLDER/transcript.md:
+# the command, how it ended, what it printed last, its minutes, the commit and the day. Words choose the ways whose names have one of them; the
+# rows of the others stay, those of docs/install.md where FOLDER has none. With WRITE=1 the table is put into docs/install.md too. Ends with 1
+# where a way failed. Logs are in FOLDER.
 #
 # Needs root and what the tests need. All ways take more than an hour of two cores.
 set -uo pipefail
@@ -29,7 +30,7 @@ way() { # NAME SHOWN COMMAND…: SHOWN is the command as the table names it.
   tried=$((tried + 1))
   # In the order of this file.
   row=$folder/rows/$(printf '%02d' "$tried")
-  [ -e "$row" ] || echo "| $name | \`$shown\` | not tried | | | |" >"$row"
+  [ -e "$row" ] || grep -F "| $name | \`$shown\` |" docs/install.md >"$row" || echo "| $name | \`$shown\` | not tried | | | |" >"$row"
   is_wanted "$name" || return 0
   log=$folder/${name//[^A-Za-z0-9]/-}.log
   echo "== $name: $shown"

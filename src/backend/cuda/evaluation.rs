@@ -72,10 +72,11 @@ fn margins_of_blocks(
     // SAFETY: there is room for as many weights.
     let stored = unsafe { model.stored(lanes.evaluated(), room.as_ref()) }?;
     let mut workspace = model.cuda.workspace.borrow_mut();
-    let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);
+    let images = (which.len() * count * EVALUATION_BLOCK).min(2 * BUSY_IMAGES);
     workspace.ensure(gpu, &model.network, images, EVALUATION_BLOCK, false)?;
     let space = workspace.buffers()?;
-    for (lanes_here, groups) in micro_batches(which.len(), count, EVALUATION_BLOCK, space.slots) {
+    // Not by the room that trainings have made: cuBLAS sums otherwise where its matrices have other sizes.
+    for (lanes_here, groups) in micro_batches(which.len(), count, EVALUATION_BLOCK, space.slots.min(images)) {
         let first = groups.start * EVALUATION_BLOCK;
         let batch = MicroBatch {
             kernels: &model.kernels,

@@ -36,7 +36,9 @@ impl LeafGradients {
         let own = partition.own_leaves();
         let sums = model.gpu().make_room(&mut self.sums, lanes * own.len() * model.pitch())?;
         let stored = if model.in_pairs() { model.gpu().make_room(&mut self.stored, lanes * model.pitch())? } else { 0 };
-        let images = lanes * partition.examples(&own).len();
+        // Whole leaves, though the last one may be shorter: with room for these, images are cut by nothing that happened before. cuBLAS sums
+        // otherwise where its matrices have other sizes.
+        let images = lanes * own.len() * partition.length;
         model.cuda.workspace.borrow_mut().ensure(model.gpu(), &model.network, images, partition.length, true)?;
         Ok([sums, stored])
     }
