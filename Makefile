@@ -88,7 +88,7 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
-	export CUDA_EMU_DEVICES=3 CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1
+	export CUDA_EMU_DEVICES=3 CUDA_EMU_STREAMS=lazy CUDA_EMU_PAGEABLE=late DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1
 	tests=(--test cuda --test cuda_networks --test cuda_products --test cuda_study)
 	for by in $(BY); do
 		case $$by in

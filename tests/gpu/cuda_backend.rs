@@ -49,7 +49,7 @@ fn four_ranks_on_four_gpus_record_what_the_cpu_does() {
     assert_eq!(cpu.len(), 2);
     let gpus = |ranks, order| {
         let mut command = if ranks == 1 { train() } else { mpirun(ranks) };
-        under(&mut command, order).env("CUDA_EMU_DEVICES", "4");
+        under(&mut command, order).envs([("CUDA_EMU_DEVICES", "4"), ("CUDA_EMU_PAGEABLE", "late")]);
         command
     };
     let (one, device) = run(&study, gpus(1, ("fwd", "eager")), "1", &["--device", "cuda"]).unwrap();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::support::double::{DEVICE, itself, passes_in_all_orders, run, under};
+use crate::support::double::{DEVICE, itself, passes_in_all_orders, run, run_command, under};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig, sys::cublasOperation_t};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg, sys};
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
@@ -380,6 +380,30 @@ fn program_forgets_a_stream() {
     device.stream.synchronize().unwrap();
     unsafe { device.stream.launch_builder(&device.kernel("scale")).arg(&mut a).arg(&3_f32).arg(&8_i32).launch(launch(1, 32)) }.unwrap();
     assert_eq!(other.clone_dtoh(&a).unwrap(), [3.0; 8]);
+}
+
+/// Memory that is not pinned is read at once, or, by a GPU that reads the host's memory itself, when the stream comes there.
+#[test]
+fn memory_of_the_host_stays_until_it_is_read() {
+    let name = "cuda_double::program_frees_what_the_gpu_reads";
+    for (pageable, is_caught) in [("staged", false), ("late", true)] {
+        let (output, errors) = run_command(name, under(&mut itself(name), ("fwd", "lazy")).env("CUDA_EMU_PAGEABLE", pageable));
+        assert_eq!((output.status.success(), errors.contains("has changed on the host")), (!is_caught, is_caught), "{pageable}: {errors}");
+    }
+}
+
+#[test]
+#[ignore = "a program of memory_of_the_host_stays_until_it_is_read"]
+fn program_frees_what_the_gpu_reads() {
+    let device = Device::new();
+    let mut memory = vec![1.0_f32; 8];
+    let waited_for = device.stream.clone_htod(&memory).unwrap();
+    device.stream.synchronize().unwrap();
+    memory.fill(2.0);
+    let late = device.stream.clone_htod(&memory).unwrap();
+    memory.fill(3.0);
+    device.stream.synchronize().unwrap();
+    assert_eq!([device.download(&waited_for)[0], device.download(&late)[0]], [1.0, 2.0]);
 }
 
 #[test]

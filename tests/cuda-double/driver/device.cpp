@@ -66,7 +66,8 @@ EXPORT int cuInit(unsigned flags) {
     if (flags) return kInvalidValue;
     Lock lock(driver_mutex);
     static const char* const known[][2] = {
-        {"CUDA_EMU_ORDER", "fwd rev rand turns"}, {"CUDA_EMU_STREAMS", "eager lazy"}, {"CUDA_EMU_CODE", "source ptx"}};
+        {"CUDA_EMU_ORDER", "fwd rev rand turns"}, {"CUDA_EMU_STREAMS", "eager lazy"}, {"CUDA_EMU_CODE", "source ptx"},
+        {"CUDA_EMU_PAGEABLE", "staged late"}};
     for (auto [variable, words] : known) {
         const char* value = getenv(variable);
         if (!value || strstr((std::string(" ") + words + " ").c_str(), (std::string(" ") + value + " ").c_str())) continue;

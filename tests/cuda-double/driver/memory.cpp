@@ -1,6 +1,7 @@
 // Device and pinned memory: host memory between guard pages, poisoned with NaNs, never handed out twice in a row.
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -311,7 +312,7 @@ static int transfer(void* handle, std::function<bool()> valid, std::function<voi
     }
     return push(stream, [=](EmuProgress*) {
         if (!valid()) {
-            emuSay("a copy or set of memory that has been freed");
+            emuSay("a copy or set of memory that has been freed, or has changed on the host");
             return (int)kLaunchFailed;
         }
         work();
@@ -319,17 +320,27 @@ static int transfer(void* handle, std::function<bool()> valid, std::function<voi
     });
 }
 
+// Whether memory of the host, perhaps freed since, still has these bytes.
+static bool unchanged(const void* memory, const std::vector<char>& bytes) {
+    std::vector<char> found(bytes.size());
+    iovec from = {(void*)memory, bytes.size()}, to = {found.data(), found.size()};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == (ssize_t)bytes.size() && found == bytes;
+}
+
 EXPORT int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* handle) {
     ENTER();
     Stream* stream = find_stream(handle);
     auto valid = [=] { return inside(to, bytes); };
-    // Pinned memory is read when the stream comes here, other memory is staged at once.
+    // Pinned memory is read when the stream comes here, other memory is staged at once. Where other memory could be read later, as by a GPU that
+    // reads the host's memory itself, it must stay until then.
+    static bool late = environment_is("CUDA_EMU_PAGEABLE", "late");
     if (pinned(from, bytes) || (stream && stream->capture)) return transfer(handle, valid, [=] {
             memcpy((void*)to, from, bytes);
             note_written(to, bytes);
         });
     auto staged = std::make_shared<std::vector<char>>((const char*)from, (const char*)from + bytes);
-    return transfer(handle, valid, [=] {
+    auto still = [=] { return valid() && (!late || !bytes || unchanged(from, *staged)); };
+    return transfer(handle, still, [=] {
         memcpy((void*)to, staged->data(), bytes);
         note_written(to, bytes);
     });
