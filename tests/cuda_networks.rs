@@ -8,17 +8,47 @@ mod support;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::{self, Arithmetic};
+use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::data::{Dataset, Examples, Pixels};
-use dps::network::{Initialisation, LayerSpec, Network, NetworkName, Padding};
+use dps::network::{Initialisation, LayerSpec, Network, NetworkName, Padding, Tensor};
 use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::settings::{Execution, Products};
 use random_networks::{Case, Draws};
 use support::gpu::{difference, number, open, some};
 
-/// The largest difference of a tensor's gradient, as a share of its largest entry, and of the margins; after that of the loss is found small.
+/// The largest difference that rounding explains, as a share of the largest entry.
+const MOST: f32 = 2e-5;
+
+/// How far a gradient by some products may be from that in 64 bits, over how far the plain reference's gradient in 32 bits is: all round otherwise,
+/// and pairs of bfloat16 numbers, of 17 bits, round 128 times as far as floats, of 24.
+fn times(products: Products) -> f32 {
+    if products == Products::Pairs { 128.0 } else { 8.0 }
+}
+
+/// By how much more than [`MOST`] rounding explains of each tensor's gradient, and at last of the margins, at least 1: more where small changes of
+/// numbers change these much, as where a normalised channel hardly varies, or its weights hardly change it, or logits are nearly equal.
+fn excused(case: &Case, products: Products, weights: &[f32]) -> Vec<f32> {
+    let (network, images) = (&case.network, case.images());
+    let batch = Batch { images: &images, labels: case.labels() };
+    let wide: Vec<f64> = weights.iter().map(|&weight| weight.into()).collect();
+    let narrow = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect::<Vec<f32>>();
+    let [found, exact] = [reference::gradient(network, weights, 1.0, batch).0, narrow(reference::gradient(network, &wide, 1.0, batch).0)];
+    let of_tensor = |tensor: &Tensor| difference(&found[tensor.range()], &exact[tensor.range()]);
+    let margin = |(image, &label): (&[f32], &u16)| {
+        let logits = reference::logits(network, &wide, image);
+        let others = logits.iter().enumerate().filter(|(class, _)| *class != usize::from(label)).map(|(_, logit)| *logit);
+        logits[usize::from(label)] - others.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let margins = narrow(images.chunks_exact(images.len() / case.labels().len()).zip(case.labels()).map(margin).collect());
+    let of_margins = difference(&reference::margins(network, weights, batch), &margins);
+    network.tensors.iter().map(of_tensor).chain([of_margins]).map(|off| (times(products) / MOST * off).max(1.0)).collect()
+}
+
+/// The largest difference of a tensor's gradient, or of the margins, as a share of the largest entry, and over what rounding explains beyond
+/// [`MOST`]; after that of the loss is found small.
 fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
     let cuda = open(execution)?;
     let (network, dataset) = (&case.network, &case.dataset);
@@ -28,26 +58,29 @@ fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
     let (found, loss) = gpu.gradient(weights, examples).unwrap();
     let (expected, expected_loss) = cpu.gradient(weights, examples).unwrap();
     assert!((loss - expected_loss).abs() < 1e-5 * (1.0 + expected_loss), "{}: loss {loss}, expected {expected_loss}", case.name);
-    let tensors = network.tensors.iter().map(|tensor| difference(&found[tensor.range()], &expected[tensor.range()]));
+    let mut all: Vec<f32> = network.tensors.iter().map(|tensor| difference(&found[tensor.range()], &expected[tensor.range()])).collect();
     let rule = Rule::plain(OptimizerName::Sgd, Schedule::constant(0.1));
     let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: Mask::Dense(network.parameters()), rule, state: None };
     let (gpu_lanes, cpu_lanes) = (gpu.lanes(vec![start.clone()]).unwrap(), cpu.lanes(vec![start]).unwrap());
     let list: Vec<u32> = (0..dataset.validation.len() as u32).collect();
     let found = gpu.margins(&gpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap();
-    let margins = difference(&found, &cpu.margins(&cpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap());
-    tensors.chain([margins]).max_by(f32::total_cmp)
+    all.push(difference(&found, &cpu.margins(&cpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap()));
+    if all.iter().any(|&off| off >= MOST) {
+        all.iter_mut().zip(excused(case, execution.products, weights)).for_each(|(off, excused)| *off /= excused);
+    }
+    all.into_iter().max_by(f32::total_cmp)
 }
 
 /// Compares gradients, losses and margins. Where a ReLU or a maximum is decided by rounding, other weights must agree.
 fn compare(case: &Case, execution: &Execution) {
     let Some(mut found) = off(case, execution, &case.weights) else { return };
-    if (2e-5..0.5).contains(&found) {
+    if (MOST..0.5).contains(&found) {
         println!("{}: off by {found}, as if rounding had decided; with other weights:", case.name);
         let mut draws = Draws::new(77);
         let weights: Vec<f32> = case.weights.iter().map(|weight| weight * (1.0 + 0.3 * draws.sign()) as f32).collect();
         found = off(case, execution, &weights).unwrap();
     }
-    assert!(found < 2e-5, "{}: off by {found}", case.name);
+    assert!(found < MOST, "{}: off by {found}", case.name);
 }
 
 fn products_of(seed: u64) -> Products {

@@ -27,9 +27,17 @@ impl Wanted {
     /// precision, or slower points are dropped, those of the seeds that its confirmations call for next. None where the study confirms nothing, or no
     /// trial reached the goal.
     pub fn of(cell: &Cell, cells: &[Cell], study: &Study) -> Option<Wanted> {
+        Wanted::beside(cell, cells, study, &[])
+    }
+
+    /// The confirmations that [`Wanted::of`] gives, evaluated as often as those of the cell, or else as those of an interrupted round, which are
+    /// `known` besides.
+    pub fn beside(cell: &Cell, cells: &[Cell], study: &Study, known: &[Confirmation]) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
-            0 => finest(cell).unwrap_or_else(|| (best / EVALUATIONS).max(1).min(study.workload.evaluate_every)),
+            0 => finest(&cell.confirmations)
+                .or_else(|| finest(known))
+                .unwrap_or_else(|| (best / EVALUATIONS).max(1).min(study.workload.evaluate_every)),
             every => every,
         };
         let mut points = best_points(cell, confirm);
@@ -204,8 +212,11 @@ pub fn keep_wanted(cells: &mut [Cell], study: &Study) {
 /// interrupted stay `known` alone: those that ended before are the quick ones of the round.
 pub fn add_whole_rounds(cells: &mut [Cell], study: &Study, known: &[(CellKey, Vec<Confirmation>)]) {
     for place in 0..cells.len() {
-        while let Some(wanted) = Wanted::of(&cells[place], cells, study).filter(|wanted| !wanted.are_in(&cells[place])) {
-            let known = known.iter().find(|(key, _)| *key == cells[place].key).map_or(&[][..], |(_, known)| known);
+        if is_confirmed(&cells[place], cells, study) {
+            continue;
+        }
+        let known = of_cell(known, cells[place].key);
+        while let Some(wanted) = Wanted::beside(&cells[place], cells, study, known).filter(|wanted| !wanted.are_in(&cells[place])) {
             let found = wanted.among(known);
             if found.len() < wanted.trainings.len() {
                 break;
@@ -215,9 +226,14 @@ pub fn add_whole_rounds(cells: &mut [Cell], study: &Study, known: &[(CellKey, Ve
     }
 }
 
-/// The fewest steps between two evaluations of a cell's confirmations; further ones are evaluated as often. None of a cell without confirmations.
-fn finest(cell: &Cell) -> Option<u32> {
-    cell.confirmations.iter().map(|one| one.training.evaluate_every).min()
+/// The confirmations of a cell among those of some cells.
+pub fn of_cell(confirmations: &[(CellKey, Vec<Confirmation>)], key: CellKey) -> &[Confirmation] {
+    confirmations.iter().find(|(known, _)| *known == key).map_or(&[], |(_, known)| known)
+}
+
+/// The fewest steps between two evaluations of confirmations; further ones of their cell are evaluated as often. None where there are none.
+fn finest(confirmations: &[Confirmation]) -> Option<u32> {
+    confirmations.iter().map(|one| one.training.evaluate_every).min()
 }
 
 /// Whether a cell is among `cells`, with `trials` trials or more.

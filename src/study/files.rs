@@ -141,6 +141,8 @@ impl Files {
             let advice = "which dps-train merge puts together with what is measured now";
             (format!("{} has {lost}, of which the journal beside it knows nothing", output.display()), advice)
         });
+        let impossible = held.iter().find_map(|cell| possible.confirmations(&cell.confirmations).err());
+        unreadable = unreadable.or(impossible.map(|problem| format!("{}: {problem}", output.display())));
         if let Some((problem, advice)) = unknown.or(unreadable.map(|cause| (cause, "and written anew with what the journal has"))) {
             held.clear();
             for (_, to) in journal::set_result_aside(output, &*storage)? {
@@ -298,13 +300,14 @@ impl Drop for Files {
 /// The first trial or confirmation of a result file that the journal beside the file has not, or has otherwise, in words. An earlier journal was put
 /// in the place of the one that wrote the file, or another study's file in the place of this one's.
 fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
-    // The journal's record goes on after the file's where the limit was lower when the file was written, or is lower now.
-    let begins_as = |known: &Confirmation, one: &Confirmation| {
-        let (known_run, run) = (&known.run, &one.run);
-        known_run.metaparameters == run.metaparameters
-            && known_run.steps_run >= run.steps_run
-            && run.steps.is_none_or(|steps| known_run.steps == Some(steps))
-            && known_run.curve.starts_with(&run.curve)
+    // The journal's record goes on after the file's where the limit was lower when the file was written, or is lower now. A record of a training that
+    // was begun anew for a higher limit may be by other arithmetic.
+    let goes_on = |known: &Confirmation, one: &Confirmation| {
+        let (known, run) = (&known.run, &one.run);
+        let is_same = known.steps_run == run.steps_run && known.curve == run.curve;
+        known.metaparameters == run.metaparameters
+            && (is_same || known.steps_run > run.steps_run)
+            && (known.steps == run.steps || run.steps.is_none() && !is_same)
     };
     let of_cell = |cell: &Cell| {
         let known = || contents.cells().filter(|known| known.key == cell.key);
@@ -314,7 +317,7 @@ fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
         }
         let confirmations: HashMap<Training, &Confirmation> =
             known().flat_map(|known| &known.confirmations).map(|known| (known.training, known)).collect();
-        let is_known = |one: &Confirmation| confirmations.get(&one.training).is_some_and(|known| begins_as(known, one));
+        let is_known = |one: &Confirmation| confirmations.get(&one.training).is_some_and(|known| goes_on(known, one));
         let Training { point, number, .. } = cell.confirmations.iter().find(|one| !is_known(one))?.training;
         Some(format!("confirmation {number} of trial {point} of {}", cell.key))
     };

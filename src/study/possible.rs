@@ -86,7 +86,7 @@ impl<'a> Possible<'a> {
     }
 
     /// Whether these can be confirmations of a cell.
-    fn confirmations(&self, confirmations: &[Confirmation]) -> Found {
+    pub(super) fn confirmations(&self, confirmations: &[Confirmation]) -> Found {
         for Confirmation { training, run } in confirmations {
             let Training { point, number, .. } = training;
             expect(run.index == *point, || format!("expected a confirmation of trial {point}, found trial {}", run.index))?;

@@ -22,7 +22,7 @@ use crate::progress::{Event, Observer};
 use crate::readable::{shell_path, some};
 use crate::records::{
     CellKey, Confirmation, Ending, Seeds, Wanted, add_whole_rounds, all_finished, cells, is_confirmed, is_finished, is_searched,
-    keep_wanted,
+    keep_wanted, of_cell,
 };
 use crate::results::{Results, distinct};
 use crate::settings::{self, Configuration, Grid, Study};
@@ -305,7 +305,8 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         let mut left = self.left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
         while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &results.cells, whole)) {
-            let Some(wanted) = Wanted::of(&results.cells[place], &results.cells, whole) else { break };
+            let known = of_cell(&self.known, key);
+            let Some(wanted) = Wanted::beside(&results.cells[place], &results.cells, whole, known) else { break };
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
             if !driver.masks(masks, scorer, &seeds, key.sparsity, dataset.training.len())? {
@@ -313,13 +314,15 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
             }
             let left = left.take();
             let cell = &results.cells[place];
-            let known = [&cell.confirmations[..], of_cell(&self.known, key)].concat();
+            let known = [&cell.confirmations[..], known].concat();
             let before = spent(cell, left.map_or(0.0, |left| left.state.seconds));
             driver.begins(key, before, &results.cells, keys);
             let confirmation = Confirmations { work, cell, known: wanted.among(&known), wanted: &wanted, left };
             let Some(confirmations) = confirm(&confirmation, backend, groups, masks, driver)? else { return Ok(false) };
-            let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
-            results.cells[place].confirmations = confirmations;
+            // A checkpoint may lie beyond a limit that has fallen since, as the cell's steps-to-result fell.
+            let found = wanted.among(&confirmations);
+            let is_new = found.len() == wanted.trainings.len();
+            results.cells[place].confirmations = if is_new { found } else { confirmations };
             driver.confirmed(&results.cells[place], &results.cells, keys, &wanted);
             driver.grown(results)?;
             // The limit may lie beyond the steps that 32 bits can count: trainings that never reach the limit would be asked for again without end.
@@ -329,11 +332,6 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         }
         Ok(true)
     }
-}
-
-/// The confirmations of a cell among those of some cells.
-fn of_cell(confirmations: &[(CellKey, Vec<Confirmation>)], key: CellKey) -> &[Confirmation] {
-    confirmations.iter().find(|(known, _)| *known == key).map_or(&[], |(_, known)| known)
 }
 
 /// Lanes at once, in all groups together: what the configuration says, or as many as the memory of hosts and devices has room for on the rank that

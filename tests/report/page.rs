@@ -424,8 +424,26 @@ fn a_study_is_finished_once_it_is_confirmed() {
     let mut results = confirmed_as_asked(Race::Off, "points = 2\nlimit = 4.0", 0..0);
     let text = |results: &Results| page(&report(vec![results.clone()]).0);
     assert!(text(&results).contains("8 cells; finished"));
-    results.cells[0].confirmations.pop();
+    results.cells[0].confirmations.clear();
     assert!(text(&results).contains("8 cells; more are to come"));
+    let warnings = report(vec![results]).0.warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("0 of the 32 trainings")), "{warnings:?}");
+}
+
+/// A point that was dropped as a slower one may have more seeds than a better one that came later, and is no measure of its cell all the same.
+#[test]
+fn dropped_points_measure_no_cell_whatever_seeds_they_have() {
+    let mut results = confirmed_as_asked(Race::Off, "points = 2\nlimit = 4.0\nprecision = 0.5\ndrop_slower = true", 0..0);
+    let cell = &mut results.cells[0];
+    let [best, slower] = cell.confirmed_points()[..] else { panic!("{:?}", cell.confirmed_points()) };
+    let further: Vec<Confirmation> = cell.confirmations_of(slower).cloned().collect();
+    assert_eq!(further.len(), 8);
+    cell.confirmations.extend(further.into_iter().map(|mut one| {
+        one.training.number += 8;
+        one
+    }));
+    let points = confirmed_cells(&gather(vec![("0.h5".to_owned(), results)]).remove(0))[0].points.clone();
+    assert_eq!(points, [best]);
 }
 
 /// A training that became infeasible counts as one that takes more steps than the configured limit, not than the longest of the others.

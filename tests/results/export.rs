@@ -58,6 +58,30 @@ fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
     assert!(String::from_utf8(error).unwrap().contains("expected no such folder, found one"));
 }
 
+/// A control that is read back is no study of the usual pruning.
+#[test]
+fn the_pruning_of_an_export_is_read_back() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let results = Synthetic::small().results();
+    for (name, pruning, words) in [
+        ("plain", "", "fashion-mnist, simple-cnn, momentum"),
+        ("shuffled", "\n[pruning]\nshuffle = true\n\n[search]", "simple-cnn, snip pruning, shuffled, momentum"),
+    ] {
+        let configuration =
+            if pruning.is_empty() { results.configuration.clone() } else { results.configuration.replace("\n[search]", pruning) };
+        results::write(&folder.path().join(format!("{name}.h5")), &Results { configuration, ..results.clone() }).unwrap();
+        let report = |arguments: &[&str]| {
+            let mut report = assert_cmd::Command::cargo_bin("dps-report").unwrap();
+            report.current_dir(folder.path()).args(arguments).assert().success();
+        };
+        report(&[&format!("{name}.h5"), "--shallue", name, "-o", "first"]);
+        report(&[name, "-o", name.to_uppercase().as_str()]);
+        let page = fs::read_to_string(folder.path().join(name.to_uppercase()).join("index.html")).unwrap();
+        assert!(page.contains(words), "{name}");
+    }
+}
+
 #[test]
 fn studies_that_the_layout_cannot_tell_apart_leave_no_half_of_an_export() {
     let _alone = crate::alone();

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::study::{Study, fail, succeed, train};
-use dps::records::Ending;
+use crate::support::synthetic::Synthetic;
+use dps::records::{Confirmation, Ending, Seeds, Training};
 use dps::results::{self, Results};
+use dps::settings;
 
 /// A study of three trials a cell.
 fn study(changes: &[(&str, &str)]) -> Study {
@@ -38,6 +40,34 @@ fn timeless(mut results: Results) -> Results {
     results.environment = results::Environment::default();
     results.cells = crate::support::records::timeless(results.cells);
     results
+}
+
+/// Of confirmations that were evaluated at unlike distances a cell keeps the finest alone, and the command says how many are left out.
+#[test]
+fn confirmations_that_a_merged_study_leaves_out_are_counted() {
+    let _alone = crate::alone();
+    let folder = tempfile::tempdir().unwrap();
+    let part = |name: &str, evaluate_every: u32, numbers: std::ops::Range<u32>| {
+        let mut results = Synthetic::small().results();
+        let section = "\n[confirm]\npoints = 1\nseeds = 4\nlimit = 4.0\nevaluate_every = 0\n\n[execution]";
+        results.configuration = settings::recorded("small", &results.configuration.replace("\n[execution]", section), &[]).unwrap().text;
+        for cell in &mut results.cells {
+            let run = cell.best().unwrap().clone();
+            let seeds = |number: u32| Seeds { weights: (1 << 31) + u64::from(number), order: (1 << 31) + u64::from(number) };
+            let training = |number: u32| Training { point: run.index, number, seeds: seeds(number), evaluate_every };
+            cell.confirmations = numbers.clone().map(|number| Confirmation { training: training(number), run: run.clone() }).collect();
+        }
+        let path = folder.path().join(name);
+        results::write(&path, &results).unwrap();
+        path
+    };
+    let (coarse, fine, more) = (part("coarse.h5", 4, 0..3), part("fine.h5", 2, 0..2), part("more.h5", 2, 2..4));
+    let said = |parts: [&PathBuf; 2]| {
+        let output = merge(&parts.map(PathBuf::as_path), &folder.path().join("all.h5"), &["--force"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said([&coarse, &fine]).contains("without 24 confirmations, of points"), "{}", said([&coarse, &fine]));
+    assert!(!said([&fine, &more]).contains("without"));
 }
 
 #[test]

@@ -7,9 +7,11 @@ use std::path::Path;
 
 use crate::support::records::{complete, complete_in_order, timeless};
 use crate::support::study::{Study, dps_report, fail, kill, on, succeed, train};
+use crate::support::synthetic::Synthetic;
 use dps::journal::Journal;
-use dps::records::{Cell, Confirmation, Status};
+use dps::records::{Cell, Confirmation, Status, Training, Wanted};
 use dps::results::{self, Results};
+use dps::settings;
 use dps::statistics;
 use dps::storage::Disk;
 use serde_json::Value;
@@ -136,6 +138,23 @@ fn the_result_file_has_whole_rounds_alone() {
         assert_eq!(trained(&study, "x.h5", &more), (0, 2));
         assert_eq!(complete_in_order(&study.at("x.h5")), whole);
     }
+}
+
+/// Trainings that an interrupted round left are evaluated on as often as they were, though the fewest steps of the cell have fallen since.
+#[test]
+fn an_interrupted_round_keeps_the_distance_of_its_evaluations() {
+    let results = Synthetic::small().results();
+    let section = "\n[confirm]\npoints = 1\nseeds = 4\nlimit = 4.0\nevaluate_every = 0\n\n[execution]";
+    let study = settings::recorded("small", &results.configuration.replace("\n[execution]", section), &[]).unwrap().study;
+    let cell = results.cells.last().unwrap();
+    let usual = Wanted::of(cell, &results.cells, &study).unwrap();
+    let left = |training: Training| Confirmation { training: Training { evaluate_every: 7, ..training }, run: cell.trials[0].clone() };
+    let known: Vec<Confirmation> = usual.trainings.iter().copied().map(left).collect();
+    let beside = |cell: &Cell| Wanted::beside(cell, &results.cells, &study, &known).unwrap().evaluate_every;
+    assert_eq!((usual.evaluate_every, beside(cell)), (cell.steps_to_result().unwrap() / 50, 7));
+    let of_file = usual.trainings.iter().map(|&training| left(Training { evaluate_every: 5, ..training }));
+    let finer = of_file.map(|one| Confirmation { training: Training { evaluate_every: 5, ..one.training }, ..one }).collect();
+    assert_eq!(beside(&Cell { confirmations: finer, ..cell.clone() }), 5);
 }
 
 #[test]

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::shallue::{CONFIRMATIONS, their_name};
 use super::{MOST_BYTES, cell, excess, results, trial};
+use crate::analysis::studies::{joined, pruning_name};
 use crate::error::short;
 use crate::optimizer::Metaparameter;
+use crate::pruning::CriterionName;
 use crate::records::{CellKey, CurvePoint, Status, Trial};
 use crate::results::{Results, WorkloadSummary};
 use crate::storage::read_regular;
@@ -123,7 +125,9 @@ fn read_cell(place: &Path, goal: Option<f64>) -> Found<(CellKey, WorkloadSummary
             let dashed = |name: &str| name.replace('_', "-");
             workload.dataset = dashed(&workload.dataset);
             let network = workload.network.strip_suffix(&format!("_sparsity_{sparsity}")).unwrap_or(&workload.network);
-            workload.network = dashed(network);
+            let criterion = ours["pruning"].as_str().and_then(|name| name.parse().ok()).unwrap_or(CriterionName::Snip);
+            let pruning = pruning_name(criterion, ["masks_shuffled", "weights_drawn_anew"].map(|key| ours[key] == true));
+            workload.network = joined(&[&dashed(network), &pruning]);
             workload.optimizer =
                 if workload.optimizer == "nesterov_momentum" { "nesterov".to_owned() } else { dashed(&workload.optimizer) };
             workload.schedule = ours["schedule"].as_str().unwrap_or_default().to_owned();

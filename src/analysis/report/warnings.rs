@@ -90,7 +90,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     for cell in &study.results.cells {
         let mut tell = |kind, words| of_cells.push((kind, cell.key, words));
         let to_confirm = study.configuration.as_ref().ok().and_then(|configured| Wanted::of(cell, &study.results.cells, configured));
-        if let Some(wanted) = to_confirm.filter(|wanted| !cell.confirmations.is_empty() && !wanted.are_in(cell)) {
+        if let Some(wanted) = to_confirm.filter(|wanted| !wanted.are_in(cell)) {
             let (found, all) = (wanted.among(&cell.confirmations).len(), some(wanted.trainings.len(), "training"));
             let words =
                 format!("{found} of the {all} that the configuration asks for confirm it so far; dps-train confirm trains the others.");

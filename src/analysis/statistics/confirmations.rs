@@ -13,8 +13,8 @@ use super::sharpness::Sharp;
 
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, CellKey, Confirmation, Status};
-use crate::settings::{Race, ascending};
-use crate::statistics::{crossed, in_play};
+use crate::settings::{Race, Study, ascending};
+use crate::statistics::{crossed, in_play, seeds_in_play};
 
 /// A cell's confirmed steps, their points and their scatter.
 #[derive(Debug, Clone)]
@@ -107,7 +107,18 @@ impl<'c> InPlay<'c> {
         let by_number: Vec<BTreeMap<u32, &Confirmation>> = all.iter().map(of_point).collect();
         let without_gap = |known: &BTreeMap<u32, _>| known.keys().zip(0..).take_while(|(number, place)| *number == place).count();
         let seeds: Vec<usize> = by_number.iter().map(without_gap).collect();
-        let places = in_play(&seeds);
+        let drops_early = |study: &Study| study.confirm.as_ref().is_some_and(|confirm| confirm.drop_slower && confirm.precision > 0.0);
+        let places = if study.configuration.as_ref().is_ok_and(drops_early) {
+            // A better point that came later may be known well enough by fewer seeds than a dropped one has had.
+            let steps = |(known, &seeds): (&BTreeMap<u32, &Confirmation>, &usize)| {
+                known.values().take(seeds).map(|one| one.steps_within(limit)).collect::<Vec<f64>>()
+            };
+            let steps: Vec<Vec<f64>> = by_number.iter().zip(&seeds).map(steps).collect();
+            let most = seeds.iter().max().map_or(0, |&most| most as u32);
+            in_play(&seeds_in_play(&steps, limit.into(), most).into_iter().map(|seeds| seeds as usize).collect::<Vec<_>>())
+        } else {
+            in_play(&seeds)
+        };
         let shared = places.iter().map(|&place| seeds[place]).min().unwrap_or(0);
         let of_place = |&place: &usize| by_number[place].values().copied().take(shared).collect();
         InPlay { points: places.iter().map(|&place| all[place]).collect(), confirmations: places.iter().map(of_place).collect(), limit }

@@ -8,4 +8,4 @@ mod study;
 
 pub use grid::{Curve, Grid, batch};
 pub use known::{has_curves, has_trials, is_of_dps};
-pub use study::{CLOSE, StudyResults, gather, joined, results_name};
+pub use study::{CLOSE, StudyResults, gather, joined, pruning_name, results_name};

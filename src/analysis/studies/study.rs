@@ -198,7 +198,7 @@ impl StudyResults {
 
     /// The pruning in words; none of the usual one, SNIP, or where the configuration does not say.
     pub fn pruning_name(&self) -> String {
-        self.configuration.as_ref().map_or(String::new(), |study| pruning_name(&study.pruning))
+        self.configuration.as_ref().map_or(String::new(), |study| of_pruning(&study.pruning))
     }
 
     /// Whether the study was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
@@ -437,18 +437,22 @@ fn slug(names: &[&str]) -> String {
     if words.is_empty() { "study".to_owned() } else { words.join("-") }
 }
 
-/// The pruning in words; none of the usual one, SNIP.
-fn pruning_name(pruning: &Pruning) -> String {
-    let Pruning { criterion, shuffle, reinitialise, .. } = pruning;
-    let controls = [(*shuffle, "shuffled"), (*reinitialise, "weights drawn anew")];
-    let used: Vec<&str> = controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect();
-    let name = if *criterion == CriterionName::Snip && used.is_empty() { String::new() } else { format!("{criterion} pruning") };
+/// The pruning in words, as [`pruning_name`] has them.
+fn of_pruning(&Pruning { criterion, shuffle, reinitialise, .. }: &Pruning) -> String {
+    pruning_name(criterion, [shuffle, reinitialise])
+}
+
+/// The pruning in words; none of the usual one, SNIP. `controls` says whether its masks are shuffled, and its weights drawn anew.
+pub fn pruning_name(criterion: CriterionName, controls: [bool; 2]) -> String {
+    let words = ["shuffled", "weights drawn anew"];
+    let used: Vec<&str> = controls.into_iter().zip(words).filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect();
+    let name = if criterion == CriterionName::Snip && used.is_empty() { String::new() } else { format!("{criterion} pruning") };
     joined(&[&[name.as_str()], used.as_slice()].concat())
 }
 
 /// The workload and the pruning of results in a line, without the goal.
 pub fn results_name(results: &Results) -> String {
-    let pruning = settings::recorded("", &results.configuration, &[]).map_or(String::new(), |kept| pruning_name(&kept.study.pruning));
+    let pruning = settings::recorded("", &results.configuration, &[]).map_or(String::new(), |kept| of_pruning(&kept.study.pruning));
     workload_name(&results.workload, "", &pruning)
 }
 

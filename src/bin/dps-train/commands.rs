@@ -1,5 +1,6 @@
 //! The commands that look at studies, or prepare or supervise them, without training. A command gives the text that it prints, or its exit code.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, IsTerminal, Read};
@@ -9,6 +10,7 @@ use dps::arguments::StudyArguments;
 use dps::config::Override;
 use dps::init::{self, Given};
 use dps::readable::{shell_path, some};
+use dps::records::{Cell, CellKey};
 use dps::results::Results;
 use dps::storage::Disk;
 use dps::streams::{err, prompt};
@@ -78,8 +80,9 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> 
         return refuse("expected no such file, found one; choose another --output, or --force to replace it".into());
     }
     let parts = parts.into_iter().map(|path| results::read(&path).map(|part| (path, part))).collect::<Result<Vec<_>>>()?;
-    let count = parts.len();
+    let (count, confirmed) = (parts.len(), confirmations(parts.iter().flat_map(|(_, part)| &part.cells)));
     let merged = results::merge(parts)?;
+    let left_out = confirmed - confirmations(&merged.cells);
     let is_file = fs::symlink_metadata(output).is_ok_and(|found| found.is_file());
     let moves = match is_file && !results::read(output).is_ok_and(|old| has_all_of(&merged, old)) {
         true => journal::set_result_aside(output, &Disk).map_err(|error| match error {
@@ -94,7 +97,23 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<String> 
     })?;
     let state = if merged.complete { "complete" } else { "incomplete" };
     let moved: String = moves.iter().map(|(_, old)| format!("; what was there is {}", old.display())).collect();
-    Ok(format!("{}: {} from {}, {state}{moved}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
+    let left_out = match left_out {
+        0 => String::new(),
+        some_left => format!(
+            "; without {}, of points that the whole study does not confirm, or evaluated less often than others of their cell",
+            some(some_left, "confirmation")
+        ),
+    };
+    Ok(format!("{}: {} from {}, {state}{left_out}{moved}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")))
+}
+
+/// How many confirmations there are in cells, of which several may have the same.
+fn confirmations<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> usize {
+    let of_cell = |cell: &'c Cell| {
+        let CellKey { batch_size, sparsity } = cell.key;
+        cell.confirmations.iter().map(move |one| (batch_size, sparsity.to_bits(), one.training))
+    };
+    cells.into_iter().flat_map(of_cell).collect::<HashSet<_>>().len()
 }
 
 /// Whether results have every cell and every start of an older file.
