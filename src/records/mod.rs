@@ -13,4 +13,4 @@ pub use cell::{Cell, CellKey, best, cells};
 pub use confirmation::{Confirmation, Seeds, Training, median_steps};
 pub use start::{Ending, Start, counted};
 pub use trial::{CurvePoint, MaskRecord, Measurement, Status, Trial};
-pub use wanted::{Wanted, add_whole_rounds, all_finished, is_confirmed, is_finished, is_searched, keep_wanted, of_cell};
+pub use wanted::{Wanted, add_whole_rounds, all_finished, confirmations_of, is_confirmed, is_finished, is_searched, keep_wanted};

@@ -215,7 +215,7 @@ pub fn add_whole_rounds(cells: &mut [Cell], study: &Study, known: &[(CellKey, Ve
         if is_confirmed(&cells[place], cells, study) {
             continue;
         }
-        let known = of_cell(known, cells[place].key);
+        let known = confirmations_of(known, cells[place].key);
         while let Some(wanted) = Wanted::beside(&cells[place], cells, study, known).filter(|wanted| !wanted.are_in(&cells[place])) {
             let found = wanted.among(known);
             if found.len() < wanted.trainings.len() {
@@ -227,7 +227,7 @@ pub fn add_whole_rounds(cells: &mut [Cell], study: &Study, known: &[(CellKey, Ve
 }
 
 /// The confirmations of a cell among those of some cells.
-pub fn of_cell(confirmations: &[(CellKey, Vec<Confirmation>)], key: CellKey) -> &[Confirmation] {
+pub fn confirmations_of(confirmations: &[(CellKey, Vec<Confirmation>)], key: CellKey) -> &[Confirmation] {
     confirmations.iter().find(|(known, _)| *known == key).map_or(&[], |(_, known)| known)
 }
 

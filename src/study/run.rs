@@ -21,8 +21,8 @@ use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::{shell_path, some};
 use crate::records::{
-    CellKey, Confirmation, Ending, Seeds, Wanted, add_whole_rounds, all_finished, cells, is_confirmed, is_finished, is_searched,
-    keep_wanted, of_cell,
+    CellKey, Confirmation, Ending, Seeds, Wanted, add_whole_rounds, all_finished, cells, confirmations_of, is_confirmed, is_finished,
+    is_searched, keep_wanted,
 };
 use crate::results::{Results, distinct};
 use crate::settings::{self, Configuration, Grid, Study};
@@ -102,7 +102,7 @@ fn go_on<D: Device>(
     distinct(&mut environment.program_version, &journal.header.program_version);
     distinct(&mut environment.commit, &journal.header.commit);
     results.cells = journal.finished;
-    results.cells.iter_mut().for_each(|cell| cell.confirmations = of_cell(&whole_rounds, cell.key).to_vec());
+    results.cells.iter_mut().for_each(|cell| cell.confirmations = confirmations_of(&whole_rounds, cell.key).to_vec());
     keep_wanted(&mut results.cells, &whole);
     add_whole_rounds(&mut results.cells, &whole, &known);
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
@@ -287,7 +287,7 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         let work = CellWork { extended: begun.extended, ..*work };
         let Some(mut cell) = measure(&work, backend, groups, masks, begun.state, driver)? else { return Ok(false) };
         // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
-        cell.confirmations = of_cell(&self.whole_rounds, key).to_vec();
+        cell.confirmations = confirmations_of(&self.whole_rounds, key).to_vec();
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
         keep_wanted(&mut results.cells, whole);
@@ -305,7 +305,7 @@ impl<D: Device, B: Backend> Measurement<'_, D, B> {
         let mut left = self.left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
         while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &results.cells, whole)) {
-            let known = of_cell(&self.known, key);
+            let known = confirmations_of(&self.known, key);
             let Some(wanted) = Wanted::beside(&results.cells[place], &results.cells, whole, known) else { break };
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
