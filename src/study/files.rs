@@ -300,15 +300,6 @@ impl Drop for Files {
 /// The first trial or confirmation of a result file that the journal beside the file has not, or has otherwise, in words. An earlier journal was put
 /// in the place of the one that wrote the file, or another study's file in the place of this one's.
 fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
-    // The journal's record goes on after the file's where the limit was lower when the file was written, or is lower now. A record of a training that
-    // was begun anew for a higher limit may be by other arithmetic.
-    let goes_on = |known: &Confirmation, one: &Confirmation| {
-        let (known, run) = (&known.run, &one.run);
-        let is_same = known.steps_run == run.steps_run && known.curve == run.curve;
-        known.metaparameters == run.metaparameters
-            && (is_same || known.steps_run > run.steps_run)
-            && (known.steps == run.steps || run.steps.is_none() && !is_same)
-    };
     let of_cell = |cell: &Cell| {
         let known = || contents.cells().filter(|known| known.key == cell.key);
         let trials: HashSet<u32> = known().flat_map(|known| &known.trials).map(|trial| trial.index).collect();
@@ -317,11 +308,20 @@ fn unknown(contents: &Contents, cells: &[Cell]) -> Option<String> {
         }
         let confirmations: HashMap<Training, &Confirmation> =
             known().flat_map(|known| &known.confirmations).map(|known| (known.training, known)).collect();
-        let is_known = |one: &Confirmation| confirmations.get(&one.training).is_some_and(|known| goes_on(known, one));
+        let is_known = |one: &Confirmation| confirmations.get(&one.training).is_some_and(|known| goes_on(&known.run, &one.run));
         let Training { point, number, .. } = cell.confirmations.iter().find(|one| !is_known(one))?.training;
         Some(format!("confirmation {number} of trial {point} of {}", cell.key))
     };
     cells.iter().find_map(of_cell)
+}
+
+/// Whether a confirmation's record in the journal is the result file's record, or goes on after it, where the limit was lower when the file was
+/// written, or is lower now. A record of a training that was begun anew for a higher limit may be by other arithmetic.
+fn goes_on(journal: &Trial, file: &Trial) -> bool {
+    let is_same = journal.steps_run == file.steps_run && journal.curve == file.curve;
+    journal.metaparameters == file.metaparameters
+        && (is_same || journal.steps_run > file.steps_run)
+        && (journal.steps == file.steps || file.steps.is_none() && !is_same)
 }
 
 /// Refuses a name for the result file that cannot have a study's files beside it.
@@ -522,7 +522,36 @@ pub(super) fn now() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::optimizer::Metaparameters;
+    use crate::optimizer::{Metaparameter, Metaparameters};
+    use crate::records::{CurvePoint, Status};
+
+    /// The journal's record may be longer than the file's, and may then reach the goal. It may be neither shorter nor another one of the same length.
+    #[test]
+    fn the_record_of_a_confirmation_may_be_longer_in_the_journal() {
+        let curve =
+            |errors: &[u32]| (1..).zip(errors).map(|(step, &errors)| CurvePoint { step, loss: 0.5, errors, examples: 10 }).collect();
+        let run =
+            |errors: &[u32]| Trial { steps_run: errors.len() as u32, curve: curve(errors), ..Trial::new(3, Metaparameters::default()) };
+        let reached = |errors: &[u32], steps: u32| Trial { steps: Some(steps), status: Status::Complete, ..run(errors) };
+        let other_point = Trial { metaparameters: [(Metaparameter::LearningRate, 0.5)].into_iter().collect(), ..run(&[5, 4]) };
+        let file = run(&[5, 4]);
+        for (journal, expected) in [
+            (run(&[5, 4]), true),
+            (run(&[5, 4, 4]), true),
+            (reached(&[5, 4, 1], 3), true),
+            (reached(&[5, 3, 1], 3), true),
+            (run(&[5]), false),
+            (run(&[5, 3]), false),
+            (reached(&[5, 4], 2), false),
+            (other_point, false),
+        ] {
+            assert_eq!(goes_on(&journal, &file), expected, "{journal:?}");
+        }
+        let file = reached(&[5, 1], 2);
+        for (journal, expected) in [(reached(&[5, 1], 2), true), (reached(&[5, 1, 1], 2), true), (reached(&[5, 4, 1], 3), false)] {
+            assert_eq!(goes_on(&journal, &file), expected, "{journal:?}");
+        }
+    }
 
     #[test]
     fn a_trial_that_the_journal_has_is_not_journaled_again_with_its_cell() {
