@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -88,14 +89,8 @@ impl Lock {
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): the file is gone, or is another one.
     pub fn check(&self) -> Result<()> {
-        if is_lost(&self.path, &self.file) {
-            let advice = "what this run wrote is in files that have no name any more; run the same command again where no other job does";
-            return Err(error(
-                &self.path,
-                format!("expected the lock that this job holds, found that its file was removed or replaced: {advice}"),
-            ));
-        }
-        Ok(())
+        let advice = "what this run wrote is in files that have no name any more; run the same command again where no other job does";
+        check_name(&self.path, &self.file, "the lock that this job holds", advice)
     }
 
     /// Who holds the lock at `path`, without waiting for it or keeping it from anyone.
@@ -142,13 +137,34 @@ impl Drop for Lock {
     }
 }
 
-/// Whether an open file has lost its name, because the name is gone or leads to another file.
-pub(super) fn is_lost(path: &Path, file: &File) -> bool {
-    match fs::metadata(path) {
+/// Checks that an open file of a study still has its name. `what` says which file it is, `gone` what to do where it was removed.
+///
+/// # Errors
+/// [`Error::Journal`](crate::Error::Journal): the name is gone or leads to another file.
+pub(super) fn check_name(path: &Path, file: &File, what: &str, gone: &str) -> Result<()> {
+    let is_lost = match fs::metadata(path) {
         Ok(named) => !is_same(&named, file),
         // Any other error does not show that the file is gone, so no other error ends the study.
         Err(cause) => cause.kind() == ErrorKind::NotFound,
+    };
+    if !is_lost {
+        return Ok(());
     }
+    let (found, advice) = match moved_to(file) {
+        Some(place) => (
+            format!("moved to {}", place.display()),
+            "move the study's files back and run the same command again, or go on with them where they are now (--output)",
+        ),
+        None => ("removed or replaced".to_owned(), gone),
+    };
+    Err(error(path, format!("expected {what}, found that its file was {found}: {advice}")))
+}
+
+/// The name that an open file has now, as far as the system tells; none of a file that was removed, which NFS calls `.nfs…` while it is open.
+fn moved_to(file: &File) -> Option<PathBuf> {
+    let place = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    let is_removed = || place.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".nfs"));
+    (fs::metadata(&place).is_ok_and(|named| is_same(&named, file)) && !is_removed()).then_some(place)
 }
 
 /// Whether a name leads to an open file.
@@ -238,6 +254,25 @@ mod tests {
         assert!(lock.check().is_err());
         drop(lock);
         other.check().unwrap();
+    }
+
+    #[test]
+    fn a_lock_whose_folder_was_moved_says_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let [before, after] = ["results", "kept"].map(|name| folder.path().join(name));
+        let lock = Lock::take(&before.join("x.lock")).unwrap();
+        fs::rename(&before, &after).unwrap();
+        let problem = lock.check().unwrap_err().to_string();
+        let place = after.canonicalize().unwrap().join("x.lock");
+        assert!(
+            problem.contains(&format!("found that its file was moved to {}: move the study's files back", place.display())),
+            "{problem}"
+        );
+        // A second lock at the old place does not hide where the first one is.
+        let other = Lock::take(&before.join("x.lock")).unwrap();
+        assert!(lock.check().unwrap_err().to_string().contains("was moved to"));
+        drop((lock, other));
+        assert!(after.join("x.lock").exists(), "the moved file is left for the job that goes on there");
     }
 
     #[test]

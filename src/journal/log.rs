@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contents::{Contents, Header, Record, beginning, decode, encode, together};
-use super::lock::{Lock, is_lost};
+use super::lock::{Lock, check_name};
 use super::paths::{journal_path, lock_path};
 use super::problem::{OTHER_STUDY, error, explain};
 use crate::Result;
@@ -124,11 +124,8 @@ impl Journal {
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): the file is gone, or is another one.
     pub fn check(&self) -> Result<()> {
-        if !is_lost(&self.path, &self.file) {
-            return Ok(());
-        }
         let advice = "what this run recorded is gone but for what the result file has, from which dps-train RESULT.h5 goes on";
-        Err(error(&self.path, format!("expected the journal that this job writes, found that its file was removed or replaced: {advice}")))
+        check_name(&self.path, &self.file, "the journal that this job writes", advice)
     }
 
     /// Adds records, and returns once they are on the disk itself.
