@@ -208,13 +208,14 @@ impl Smooth {
 }
 
 /// Measurements of each cell of a study that has them, in the study's order. `fits` are the study's own and those of other studies of the same
-/// workload with any goal; for each sparsity the first one is taken.
+/// workload with any goal; for each sparsity the first one with a fit is taken, or else the first with a shift.
 pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     let cells = &study.results.cells;
     let with_fit = |cell: &Cell| {
         let key = cell.key;
         let dense = cells.iter().find(|other| other.key.batch_size == key.batch_size && other.key.sparsity == 0.0 && key.sparsity > 0.0);
-        let fitted = fits.iter().find(|fitted| fitted.sparsity == key.sparsity && (fitted.fit.is_ok() || fitted.shift.is_some()));
+        let of_sparsity = || fits.iter().filter(|fitted| fitted.sparsity == key.sparsity);
+        let fitted = of_sparsity().find(|fitted| fitted.fit.is_ok()).or_else(|| of_sparsity().find(|fitted| fitted.shift.is_some()));
         Some(Smooth { fitted: fitted.map(|&fitted| fitted.clone()), ..Smooth::new(study, cell, dense)? })
     };
     cells.iter().filter_map(with_fit).collect()
