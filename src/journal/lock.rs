@@ -89,7 +89,7 @@ impl Lock {
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): the file is gone, or is another one.
     pub fn check(&self) -> Result<()> {
-        let advice = "what this run wrote is in files that have no name any more; run the same command again where no other job does";
+        let advice = "where its folder was removed, what this run wrote is lost; run the same command again where no other job does";
         check_name(&self.path, &self.file, "the lock that this job holds", advice)
     }
 
