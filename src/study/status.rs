@@ -64,6 +64,9 @@ pub enum State {
     Running,
     /// No job works on it, and cells are left.
     Stopped,
+    /// All cells are measured, and confirmed where the study asks for that; the journal has them, and the result file lacks some: it could not be
+    /// written at the end.
+    Unwritten,
     /// All cells are measured, and confirmed where the study asks for that.
     Finished,
 }
@@ -141,6 +144,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let state = match (&job, next) {
         (Some(_), _) => State::Running,
         (None, Some(_)) => State::Stopped,
+        (None, None) if starts.is_some() && !is_written(output, &keys, &study) => State::Unwritten,
         (None, None) => State::Finished,
     };
     let files = [output, &journal::journal_path(output), &journal::checkpoint_path(output)];
@@ -167,6 +171,11 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })
+}
+
+/// Whether the result file has all cells of a study that is finished by its journal.
+fn is_written(output: &Path, keys: &[CellKey], study: &Study) -> bool {
+    results::read(output).is_ok_and(|results| measured::left(&results.cells, keys, study, None).is_empty())
 }
 
 /// Contents of the files of a study.
@@ -295,6 +304,7 @@ impl fmt::Display for StudyStatus {
                 "not whole, and no journal is beside it; dps-train or dps-train confirm with the file's name measures what it lacks"
             }
             State::Stopped => "stopped; the command that started it continues it, or dps-train with the file's name",
+            State::Unwritten => "measured, but the result file lacks some of it; the command that started the study writes the file",
             State::Finished => "finished",
         };
         writeln!(f, "{}: {state}", self.study)?;

@@ -126,6 +126,17 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
         String::from_utf8_lossy(&several.stderr).contains("none.h5") && String::from_utf8_lossy(&several.stdout).contains("x: finished")
     );
 
+    // A file that the end of the study could not write: here one of a part of its cells.
+    let aside = study.at("aside");
+    fs::rename(&output, &aside).unwrap();
+    assert_eq!(status(&output).0["state"], "unwritten");
+    study.measure(train(), "part.h5", &["--batch-size", "2"]);
+    fs::rename(study.at("part.h5"), &output).unwrap();
+    let (unwritten, same) = status(&output);
+    assert_eq!((&unwritten["state"], &unwritten["finished"], &same), (&"unwritten".into(), &report["finished"], &line));
+    assert!(lines(&output).starts_with("x: measured, but the result file lacks some of it; the command that started the study writes"));
+    fs::rename(&aside, &output).unwrap();
+
     fs::remove_file(study.at("x.journal")).unwrap();
     let (alone, _) = status(&output);
     assert_eq!((&alone["finished"], &alone["state"], &alone["restarts"]), (&report["finished"], &report["state"], &Value::Null));
