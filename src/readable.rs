@@ -1,7 +1,7 @@
 //! Numbers, tables and messages for people to read.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use indicatif::HumanCount;
 
@@ -110,6 +110,15 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// The last second of the year 9999, after 1970 began: a moment after it has no text in ISO 8601.
+const LAST_MOMENT: Duration = Duration::from_secs(253_402_300_799);
+
+/// A moment in whole seconds, ISO 8601 in UTC; the nearest one from 1970 to 9999, as clocks and files may have any.
+pub fn moment(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().min(LAST_MOMENT);
+    humantime::format_rfc3339_seconds(SystemTime::UNIX_EPOCH + since).to_string()
+}
+
 /// A number with its unit, which a space precedes where it is a word: `3h`, `10 days`.
 fn spaced(part: &str) -> String {
     let (number, unit) = part.split_at(part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len()));
@@ -167,6 +176,15 @@ mod tests {
         for (number, text) in [(0_u32, "0"), (999, "999"), (1_000, "1,000"), (14_000_000, "14,000,000"), (123_456, "123,456")] {
             assert_eq!(count(number), text);
         }
+    }
+
+    #[test]
+    fn every_moment_has_a_text() {
+        let [before, after] =
+            [SystemTime::UNIX_EPOCH.checked_sub(Duration::from_secs(1)), SystemTime::UNIX_EPOCH.checked_add(LAST_MOMENT * 9)];
+        assert_eq!(moment(before.unwrap()), "1970-01-01T00:00:00Z");
+        assert_eq!(moment(SystemTime::UNIX_EPOCH + Duration::from_millis(951_782_400_900)), "2000-02-29T00:00:00Z");
+        assert_eq!(moment(after.unwrap()), "9999-12-31T23:59:59Z");
     }
 
     #[test]

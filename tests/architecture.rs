@@ -30,7 +30,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("forecast", &["random", "readable", "records"]),
     ("backend", &["comm", "data", "error", "network", "optimizer", "pruning", "readable", "settings", "storage"]),
     ("training", &["backend", "comm", "error", "network", "optimizer", "pruning", "records", "settings"]),
-    ("journal", &["backend", "error", "records", "settings", "storage", "training"]),
+    ("journal", &["backend", "error", "readable", "records", "settings", "storage", "training"]),
     ("results", &["error", "optimizer", "reader", "records", "search", "settings", "storage"]),
     ("progress", &["forecast", "readable", "records", "streams", "training"]),
     ("study", &[

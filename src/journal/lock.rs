@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::problem::{error, explain};
 use crate::Result;
+use crate::readable::moment;
 use crate::storage::{folder, make_folder, open_regular};
 
 /// How long a job waits for a lock that another process holds: [`Lock::holder`] holds a free lock for an instant, to see whether the lock is free.
@@ -177,11 +178,12 @@ fn without_locks(cause: &io::Error) -> bool {
     cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(libc::ENOLCK)
 }
 
-/// Whether a file may be a lock that a killed job left: it says who held it, or, where the disk was full, a part of that or nothing.
+/// Whether a file may be a lock that a killed job left: the lock says who held it, or, where the disk was full, a part of that or nothing. A lock has
+/// zeros alone where the power failed before its text was on the disk.
 fn is_lock(mut file: &File) -> bool {
     let mut begun = Vec::new();
     let read = file.take(SIGNED.len() as u64).read_to_end(&mut begun).and_then(|_| file.rewind());
-    read.is_ok() && SIGNED.as_bytes().starts_with(&begun)
+    read.is_ok() && (SIGNED.as_bytes().starts_with(&begun) || begun.iter().all(|&byte| byte == 0))
 }
 
 /// First letters of the text of a lock.
@@ -227,12 +229,8 @@ impl Holder {
             // A file that somebody else wrote may have anything in it; a terminal must not see it.
             value.filter(|value| !value.is_empty() && value.len() <= 255 && !value.contains(char::is_control))
         };
-        let since = field("since ")
-            .and_then(|seconds| seconds.parse().ok())
-            // The year 9999 is the last that has a text.
-            .filter(|&seconds: &u64| seconds < 253_402_300_800)
-            .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
-        let since = since.map_or_else(|| UNKNOWN.into(), |since| humantime::format_rfc3339_seconds(since).to_string());
+        let since = field("since ").and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds.parse().ok()?)));
+        let since = since.map_or_else(|| UNKNOWN.into(), moment);
         Holder { host: field("host ").unwrap_or(UNKNOWN).into(), process: field("process ").unwrap_or(UNKNOWN).into(), since }
     }
 }
@@ -279,7 +277,7 @@ mod tests {
     fn a_file_that_is_no_lock_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
-        for left in ["", "ho", "host somewhere\nprocess 1\nsince 0\n"] {
+        for left in ["", "ho", "host somewhere\nprocess 1\nsince 0\n", "\0\0\0\0\0\0\0"] {
             fs::write(&path, left).unwrap();
             Lock::take(&path).unwrap();
             assert!(!path.exists());

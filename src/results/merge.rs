@@ -27,14 +27,18 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     let mut study = configuration(&first, &merged)?;
     for (path, part) in parts {
         let theirs = configuration(&path, &part)?;
-        let different = different(&first, &merged, &study, &part, &theirs);
+        let mut different = different(&merged, &study, &part, &theirs);
         if !different.is_empty() {
-            let problem = format!(
-                "expected a part of the study in {}, found another ({}); merge parts of one study",
-                first.display(),
-                different.join("; ")
-            );
-            return Err(refuse(&path, problem));
+            let more = different.len().saturating_sub(SHOWN);
+            different.truncate(SHOWN);
+            if more > 0 {
+                different.push(format!("and {more} more"));
+            }
+            let [first, different] = [first.display().to_string(), different.join("; ")];
+            return Err(refuse(
+                &path,
+                format!("expected a part of the study in {first}, found another ({different}); merge parts of one study"),
+            ));
         }
         study.join(&theirs);
         if theirs.execution.device != study.execution.device {
@@ -80,25 +84,27 @@ fn configuration(path: &Path, results: &Results) -> Result<Study> {
     })
 }
 
+/// Differences of two studies that a sentence names.
+const SHOWN: usize = 3;
+
 /// Why two results are not parts of one study: a phrase for each difference.
-fn different(first: &Path, merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
+fn different(merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
     let mut found: Vec<String> = contradictions(
         study,
         &Study { search: Search { first_trial: study.search.first_trial, ..theirs.search.clone() }, ..theirs.clone() },
     )
     .iter()
-    .map(|difference| difference.between(first.display(), "this file"))
+    .map(|difference| difference.between("that study", "this file"))
     .collect();
     let (digest, other) = (&merged.environment.data_digest, &part.environment.data_digest);
     if digest != other {
-        found.push(format!("data: {} has {digest}, this file has {other}", first.display()));
+        found.push(format!("data: that study has {digest}, this file has {other}"));
     }
     let releases = merged.environment.releases(study.execution.convolutions);
     let other = part.environment.releases(theirs.execution.convolutions);
     if releases != other {
         found.push(format!(
-            "program: {} is by dps {releases}, this file by dps {other}, whose records may differ (CHANGELOG.md says how)",
-            first.display()
+            "program: that study is by dps {releases}, this file by dps {other}, whose records may differ (CHANGELOG.md says how)"
         ));
     }
     // Equal data and configurations make equal workloads, but files can be changed.

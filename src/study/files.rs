@@ -15,6 +15,7 @@ use crate::error::short;
 use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};
 use crate::network::Network;
 use crate::progress::Event;
+use crate::readable::moment;
 use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, Wanted, cells, keep_wanted};
 use crate::results::{self, Results};
 use crate::settings::{self, Configuration, Study};
@@ -437,12 +438,14 @@ fn adopt(from: &Path, now: &Header, apart: Option<&Study>, path: &Path, storage:
 fn alone(output: &Path, journal: &Path, beginning: Beginning) -> Error {
     // `dps-train confirm` has no --fresh.
     let fresh = if matches!(beginning, Beginning::Confirmed(_)) { "" } else { ", or --fresh to move it aside" };
-    let problem = format!(
-        "expected no such file, or the journal {} beside it, found the file alone; choose another --output{fresh}; dps-train {} goes on from \
-         the file alone, with the settings in it",
-        journal.display(),
-        output.display()
-    );
+    let found = if journal.exists() { "that the journal is empty" } else { "the file alone" };
+    let goes_on = match results::read(output) {
+        Ok(_) => format!("dps-train {} goes on from the file alone, with the settings in it", output.display()),
+        Err(problem) => format!("nothing can go on from the file ({problem})"),
+    };
+    let journal = journal.display();
+    let problem =
+        format!("expected no such file, or the journal {journal} beside it, found {found}; choose another --output{fresh}; {goes_on}");
     Error::Journal { path: output.into(), problem }
 }
 
@@ -516,7 +519,7 @@ fn grown(configuration: &Configuration, before: &str) -> Result<(Option<Configur
 
 /// This moment, ISO 8601 in UTC.
 pub(super) fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    moment(SystemTime::now())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::cost::numbers;
 use super::measured;
 use crate::forecast::Forecast;
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
-use crate::readable::{duration, first_line, some};
+use crate::readable::{duration, first_line, moment, some};
 use crate::records::{Cell, CellKey, Ending, Start, Status, Wanted, cells, counted, is_searched};
 use crate::settings::{self, Study};
 use crate::storage::Disk;
@@ -169,7 +169,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         restarts: starts.is_some().then_some(causes.len() as u32),
         causes: causes.iter().map(Ending::to_string).collect(),
         started,
-        last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
+        last_write: written.map(moment).unwrap_or_default(),
     })
 }
 

@@ -247,6 +247,13 @@ fn what_is_not_of_one_study_is_refused_by_name() {
         assert!(sentence.contains(expected), "{expected}: {sentence}");
     }
     assert!(!sentence.contains("grid."), "{sentence}");
+    let keys = ["data.split_seed=3", "pruning.shuffle=true", "search.momentum=0.9", "workload.goal_error=0.5", "workload.max_steps=24"];
+    let far = study.measure(train(), "far.h5", &keys.map(|key| ["--set", key]).concat());
+    let sentence = refusal(&mut merge(&[&a, &far], &output, &[]), &output);
+    assert!(
+        sentence.contains("data.split_seed: ") && sentence.contains("search.momentum: ") && sentence.contains("; and 6 more); merge parts"),
+        "{sentence}"
+    );
     let raced = study.measure(train(), "raced.h5", &["--batch-size", "37", "--set", "execution.race=false"]);
     let sentence = refusal(&mut merge(&[&a, &raced], &output, &[]), &output);
     assert!(sentence.contains("execution.race"), "{sentence}");
@@ -265,9 +272,9 @@ fn what_is_not_of_one_study_is_refused_by_name() {
     let sentence = changed("size.h5", &|results| results.workload.parameters += 1);
     assert!(sentence.contains("/workload"), "{sentence}");
     let sentence = changed("old.h5", &|results| results.environment.program_version = "0.1.0".into());
-    assert!(sentence.contains("a.h5 is by dps 0.3, this file by dps 0.1"), "{sentence}");
+    assert!(sentence.contains("that study is by dps 0.3, this file by dps 0.1"), "{sentence}");
     let sentence = changed("earlier.h5", &|results| results.environment.program_version = "0.2.0".into());
-    assert!(sentence.contains("a.h5 is by dps 0.3, this file by dps 0.2"), "{sentence}");
+    assert!(sentence.contains("that study is by dps 0.3, this file by dps 0.2"), "{sentence}");
     // By direct convolutions 0.2 and 0.3 record the same.
     let direct = |name: &str, version: &str| {
         let mut results = results::read(&a).unwrap();

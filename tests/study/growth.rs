@@ -221,10 +221,23 @@ fn an_empty_journal_costs_no_cell() {
     let before = cells(&study, "x.h5");
     std::fs::write(study.at("x.journal"), "").unwrap();
     let said = fail(&mut command(&study, "x.h5", &[]), 7);
-    assert!(said.contains("found the file alone"), "{said}");
+    assert!(said.contains("found that the journal is empty"), "{said}");
     let mut alone = train();
     succeed(alone.arg(study.at("x.h5")).arg("--data").arg(study.folder.path()));
     assert_eq!(cells(&study, "x.h5"), before);
+}
+
+/// A file that is no result file is nothing to go on from.
+#[test]
+fn a_file_of_another_kind_is_said_to_be_one() {
+    let study = Study::new(&[]);
+    std::fs::write(study.at("x.h5"), "junk").unwrap();
+    let said = fail(&mut command(&study, "x.h5", &[]), 7);
+    assert!(
+        said.contains("found the file alone; ") && said.contains("nothing can go on from the file (") && said.contains("HDF5"),
+        "{said}"
+    );
+    assert!(!said.contains("goes on from the file alone"), "{said}");
 }
 
 /// An earlier journal in the place of the one that wrote a result file knows less than the file, which is kept.
