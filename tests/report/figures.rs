@@ -373,13 +373,13 @@ fn cells_of(study: &StudyResults) -> Vec<(String, String)> {
 fn measure(results: &mut Results) {
     for cell in &mut results.cells {
         let sparse = cell.key.sparsity > 0.0;
-        let (lipschitz, variance) = if sparse { (1.5, 100.0) } else { (0.5, 200.0) };
+        let (lipschitz, variance, norm) = if sparse { (1.5, 100.0, 3.0) } else { (0.5, 200.0, 2.0) };
         let steps = cell.trials[0].steps_run;
         let measurement = |number: u32| Measurement {
             step: steps * number / 4,
             loss: 2.5 - 0.5 * f64::from(number),
-            gradient_norm: 2.0,
-            squared_norms: 4.0 + variance * [8.0, 1.0, 1.0, 1.0, 0.5][number as usize],
+            gradient_norm: norm,
+            squared_norms: norm * norm + variance * [8.0, 1.0, 1.0, 1.0, 0.5][number as usize],
             lipschitz: (number < 4).then_some(lipschitz * if number == 0 { 50.0 } else { 0.6 + 0.2 * f64::from(number) }),
         };
         cell.trials[0].measurements = (0..5).map(measurement).collect();
@@ -410,12 +410,13 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
         for along in smooth.along {
             near(along.decrease.value, 4.0);
             near(along.lipschitz.value, if smooth.key.sparsity > 0.0 { 1.5 } else { 0.5 });
-            let variance = if smooth.key.sparsity > 0.0 { 100.0 } else { 200.0 };
+            let (variance, squared) = if smooth.key.sparsity > 0.0 { (100.0, 9.0) } else { (200.0, 4.0) };
+            near(along.gradient.value, squared);
             near(along.start_variance.value, 8.0 * variance);
             near(along.variance.value, variance);
             near(along.last_variance.value, variance / 2.0);
-            near(smooth.noise_scale[0].value, 8.0 * variance / 4.0);
-            near(smooth.noise_scale[1].value, variance / 4.0);
+            near(smooth.noise_scale[0].value, 8.0 * variance / squared);
+            near(smooth.noise_scale[1].value, variance / squared);
             assert!(along.c1.low.is_nan() && along.c1.high.is_nan(), "one trial has no interval");
         }
         assert_eq!((smooth.trials, smooth.measurements), (1, 5));
@@ -463,11 +464,13 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let sparse = rows.iter().find(|row| of(row, "sparsity") == "0.9" && of(row, "along_training") == "median").unwrap();
     let number = |column: &str| of(sparse, column).parse::<f64>().unwrap();
     assert!((number("predicted_c1_ratio") - 1.5).abs() < 1e-9 && (number("fitted_c1_ratio") - 1.907).abs() < 2e-3);
-    // By proposition 4.1: c1/c2 is L·β·η/ε.
+    // By proposition 4.1: ε is the mean of the gradient's squared norm, c1 is Δ·L·β/ε², c2 Δ/(η·ε) and c1/c2 L·β·η/ε.
     let [c1, c2, critical] = ["c1_by_gradient", "c2_by_gradient", "critical"].map(|name| number(&format!("predicted_{name}_ratio")));
-    let gradient = number("along_gradient_ratio");
+    let gradient = number("along_squared_gradient_ratio");
     assert!(
-        (c1 / (1.5 / gradient.powi(2)) - 1.0).abs() < 1e-9 && (critical / (c1 / c2) - 1.0).abs() < 1e-9,
+        [(gradient, 2.25), (c1, 1.5 / 2.25_f64.powi(2)), (critical, c1 / c2)]
+            .iter()
+            .all(|(found, expected)| (found / expected - 1.0).abs() < 1e-9),
         "{c1} {c2} {critical} {gradient}"
     );
     assert!(page.contains("<th>L·β·η/ε</th>"), "{page}");

@@ -1,7 +1,7 @@
 //! Measurements along training, of each cell and as ratios of sparse over dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
 //! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
-//! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
+//! and c̃2 to Δ; with ε, the mean of the gradient's squared norm, measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
 //! goal (appendix A.2).
 
 use super::fit::Estimate;
@@ -87,7 +87,7 @@ surface! {
     lipschitz,
     /// H: the sum of the squared learning rates of the trial's steps.
     squared_rates,
-    /// ε: the norm of the whole training set's gradient along the training.
+    /// ε: the squared norm of the whole training set's gradient along the training, by proposition 4.1.
     gradient,
     /// η/(1 − m): the effective learning rate; not a number where it decays.
     rate,
@@ -111,7 +111,7 @@ impl Surface<f64> {
         let variance = along.of(between(trial).map(Measurement::variance));
         let lipschitz = along.of(between(trial).filter_map(|found| found.lipschitz));
         let squared_rates = squared_rates(study, trial);
-        let gradient = along.of(between(trial).map(|found| whole_gradient(found, study.sampling())));
+        let gradient = along.of(between(trial).map(|found| squared_gradient(found, study.sampling())));
         let effective = || effective_rate(trial).or_else(|| learning_rate(trial));
         let rate = if decays(study) { f64::NAN } else { effective().unwrap_or(f64::NAN) };
         let [of_c1, of_c2] = [decrease * lipschitz * variance / gradient.powi(2), decrease / rate / gradient];
@@ -224,13 +224,13 @@ pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
 /// The gradient noise scale of the whole training set in examples. A gradient over a part of it is longer than the whole one's by β · `sampling` of
 /// noise (its square, on average; McCandlish et al., 2018, appendix A.1), which is taken off; infinite where noise is all there is.
 pub fn noise_scale(found: &Measurement, sampling: f64) -> f64 {
-    let norm = whole_gradient(found, sampling);
-    if norm > 0.0 { found.variance() / (norm * norm) } else { f64::INFINITY }
+    let squared = squared_gradient(found, sampling);
+    if squared > 0.0 { found.variance() / squared } else { f64::INFINITY }
 }
 
-/// The norm of the whole training set's gradient, without the noise of measuring on a part; 0 where noise is all there is.
-fn whole_gradient(found: &Measurement, sampling: f64) -> f64 {
-    (found.gradient_norm * found.gradient_norm - found.variance() * sampling).max(0.0).sqrt()
+/// The squared norm of the whole training set's gradient, without the noise of measuring on a part; 0 where noise is all there is.
+fn squared_gradient(found: &Measurement, sampling: f64) -> f64 {
+    (found.gradient_norm * found.gradient_norm - found.variance() * sampling).max(0.0)
 }
 
 /// Whether one study's steps-to-result may stand beside the other's smoothness: everything but the goal and the metaparameters is the same.

@@ -16,10 +16,10 @@ const RATIOS: &str = "Sparse over dense, each trial over the dense one of its se
 const PAPERS_RATIOS: &str = "Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. What was fitted, and the \
                              measured shift, are of steps-to-result of the same workload, in this report, with their own intervals; – there are none.";
 
-/// Text above the table of ratios with the gradient's norm.
-const BY_GRADIENT: &str = "The same ratios with the norm ε of the gradient and the learning rate, which the prediction above leaves out as equal: by section 4.1 c1 = \
-                           Δ·L·β/(μ²ε²) and c2 = Δ/(ημε), so that proposition 4.1 predicts c1/c2 = L·β·η/(με). All are of the trials measured, at their \
-                           own rates; ε is taken along the training, without the noise of a part of the training set.";
+/// Text above the table of ratios with the gradient's squared norm.
+const BY_GRADIENT: &str = "The same ratios with ε, the mean of the gradient's squared norm, and the learning rate, which the prediction above leaves out as equal: \
+                           proposition 4.1 has c1 = Δ·L·β/(μ²ε²) and c2 = Δ/(ημε), and so predicts c1/c2 = L·β·η/(με). All are of the trials measured, \
+                           at their own rates; ε is taken along the training, without its first step and the noise of a part of the training set.";
 
 /// Text above the table of noise scales.
 const NOISE_SCALES: &str = "__Gradient noise scale__, tr Σ / ‖∇f‖² in examples, at untrained weights, the median along the training, and at the last measurement. \
@@ -134,7 +134,7 @@ fn ratios(over_dense: &[Row], decays: bool) -> Table {
     rows.shown("measured shift", brief, fitted(|fitted| fitted.shift.map(|shift| shift.ratio))).table()
 }
 
-/// Table of the prediction with the norm of the gradient.
+/// Table of the prediction with the squared norm of the gradient.
 fn by_gradient(over_dense: &[Row]) -> Table {
     Rows::new("by-gradient", over_dense.iter().copied())
         .keyed(|(smooth, ..)| smooth.key)

@@ -58,7 +58,7 @@ pub(super) fn theory(sections: &[Section]) -> Table {
         .estimate("fitted_c1_ratio", fitted(|fitted| fitted.c1_ratio))
         .estimate("predicted_c2_ratio", decrease_ratio)
         .estimate("fitted_c2_ratio", fitted(|fitted| fitted.c2_ratio))
-        .estimate("along_gradient_ratio", ratio(|surface| surface.gradient))
+        .estimate("along_squared_gradient_ratio", ratio(|surface| surface.gradient))
         .estimate("predicted_c1_by_gradient_ratio", ratio(|surface| surface.c1_by_gradient))
         .estimate("predicted_c2_by_gradient_ratio", ratio(|surface| surface.c2_by_gradient))
         .estimate("predicted_critical_ratio", ratio(|surface| surface.critical_by_gradient))
