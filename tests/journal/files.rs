@@ -18,7 +18,10 @@ fn a_journal_whose_file_is_gone_is_lost() {
     let path = folder.path().join("x.journal");
     let journal = Journal::open(&path, &header(), Arc::new(Disk)).unwrap().journal;
     journal.check().unwrap();
-    fs::rename(&path, folder.path().join("y.journal")).unwrap();
+    let moved = folder.path().canonicalize().unwrap().join("y.journal");
+    fs::rename(&path, &moved).unwrap();
+    assert!(journal.check().unwrap_err().to_string().contains(&format!("found that its file was moved to {}: ", moved.display())));
+    fs::remove_file(&moved).unwrap();
     assert!(journal.check().unwrap_err().to_string().contains("found that its file was removed or replaced"));
 }
 
