@@ -260,7 +260,7 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	fi
 	exit $$code
 
-paper: setup ## write docs/experiments/paper.md, controls.md, optimizers.md and their figures anew, from docs/experiments/data
+paper: setup ## write docs/experiments/paper.md, controls.md, optimizers.md, theory.md and their figures anew, from docs/experiments/data
 	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of
 
 # A release of the measured studies, in a new folder. FILES and TO name others.

@@ -1,15 +1,17 @@
 //! Parts of the pages that are made: from the source the keys of a configuration and the exit codes, from the measured data the paper's claims with
 //! their figures. A page that is not up to date fails here; `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use dps::analysis::{self, Style};
 use dps::exit::CODES;
-use dps::readable::wrapped;
+use dps::readable::{digits, wrapped};
 use dps::results;
 use dps::settings::{IGNORED_KEYS, markdown_of_keys};
+use tempfile::TempDir;
 
 /// Whether parts that differ are written, not refused.
 fn writes() -> bool {
@@ -64,11 +66,8 @@ fn the_page_of_results_has_every_column_and_attribute() {
     }
 }
 
-/// Compares a page of docs/experiments with the report of the files in `data` whose names begin with one of `prefixes`, in their order, and its
-/// figures, of a style, with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages
-/// of their own have. Figures are named by what the report calls them, and by what the page does.
-/// Gives the sentences that answer the first study.
-fn compare_report((page, style): (&str, Style), prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) -> String {
+/// The report, and its folder, of the files in docs/experiments/data whose names begin with one of `prefixes`, in their order.
+fn report_of(prefixes: &[&str], style: Style) -> (analysis::Report, TempDir) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
     let mut all: Vec<String> =
         fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -80,7 +79,16 @@ fn compare_report((page, style): (&str, Style), prefixes: &[&str], beside: usize
     let files = names.into_iter().map(|name| (name.clone(), results::read(&folder.join("data").join(name)).unwrap())).collect();
     let made = tempfile::tempdir().unwrap();
     let options = analysis::Options { style, ..analysis::Options::default() };
-    let report = analysis::report(files, made.path(), &options).unwrap();
+    (analysis::report(files, made.path(), &options).unwrap(), made)
+}
+
+/// Compares a page of docs/experiments with the report of the files in `data` whose names begin with one of `prefixes`, in their order, and its
+/// figures, of a style, with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages
+/// of their own have. Figures are named by what the report calls them, and by what the page does.
+/// Gives the sentences that answer the first study.
+fn compare_report((page, style): (&str, Style), prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
+    let (report, made) = report_of(prefixes, style);
     let parts: Vec<&str> = report.summary.split("\n## ").skip(beside).collect();
     let heading = if beside == 0 { "" } else { "## " };
     compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{heading}{}\n", parts.join("\n## ")));
@@ -147,6 +155,50 @@ fn the_page_of_two_optimizers_says_what_the_data_say() {
 #[test]
 fn the_page_of_the_controls_says_what_the_data_say() {
     compare_report(("controls.md", Style::Screen), &["mnist-simple-cnn-momentum", "controls-"], 1, &[("optimizers.svg", "controls.svg")]);
+}
+
+/// The rows of a table of a report, each by its columns' names.
+fn rows(folder: &Path, table: &str) -> Vec<HashMap<String, String>> {
+    csv::Reader::from_path(folder.join(table)).unwrap().deserialize().map(Result::unwrap).collect()
+}
+
+/// The theory's predictions of sparsity 0.9 over dense, by measurements along trainings of three batch sizes, stand beside the fitted ratios.
+#[test]
+fn the_page_of_the_theory_says_what_the_data_say() {
+    const OVER_DENSE: [&str; 3] = ["c1_over_dense", "c2_over_dense", "critical_over_dense"];
+    let (_, made) = report_of(&["mnist-simple-cnn-momentum", "theory-"], Style::Screen);
+    let estimate = |row: &HashMap<String, String>, name: &str| {
+        let number = |end: &str| row.get(&format!("{name}{end}"))?.parse().ok().map(|number| digits(number, 2));
+        let [value, low, high] = ["", "_low", "_high"].map(number);
+        format!(" {} |", value.zip(low.zip(high)).map_or(String::new(), |(value, (low, high))| format!("{value} ({low} to {high})")))
+    };
+    let measured = ["decrease", "along_variance", "along_lipschitz", "along_squared_gradient"].map(|name| format!("{name}_ratio"));
+    let predicted =
+        ["predicted_c1", "predicted_c1_by_gradient", "predicted_c2_by_gradient", "predicted_critical"].map(|name| format!("{name}_ratio"));
+    let mut theory = rows(made.path(), "theory.csv");
+    theory.sort_by_key(|row| row["batch_size"].parse::<u32>().unwrap());
+    let mut text = format!(
+        "\n| batch size | along training | trainings | Δ | β | L | ε | c1 by Δ·L·β | c1 by Δ·L·β/ε² | c2 by Δ/(η·ε) | c1/c2 by L·β·η/ε |\n{}\n",
+        "|---".repeat(11) + "|"
+    );
+    for row in theory.iter().filter(|row| row["sparsity"] == "0.9") {
+        let numbers: String = measured.iter().chain(&predicted).map(|name| estimate(row, name)).collect();
+        text += &format!("| {} | {} | {} |{numbers}\n", row["batch_size"], row["along_training"], row["trials"]);
+    }
+    let fits = [("theory.csv", "K\\*", ["fitted_c1_ratio", "fitted_c2_ratio", ""]), ("confirmed-fits.csv", "confirmed steps", OVER_DENSE)];
+    let fitted = fits.map(|(table, what, names)| {
+        let rows = rows(made.path(), table);
+        let sparse = rows.iter().find(|row| row["sparsity"] == "0.9").unwrap();
+        format!("| {what} |{}\n", names.map(|name| estimate(sparse, name)).concat())
+    });
+    text += &format!("\n| fitted to | c1 | c2 | c1/c2 |\n|---|---|---|---|\n{}", fitted.concat());
+    let mut scales = "\n| batch size | sparsity | noise scale at the start | median along the training | at the last measurement |\n|---|---|---|---|---|\n".to_owned();
+    for row in theory.iter().filter(|row| row["along_training"] == "median") {
+        let numbers = ["start", "median", "last"].map(|name| estimate(row, &format!("{name}_noise_scale"))).concat();
+        scales += &format!("| {} | {} |{numbers}\n", row["batch_size"], row["sparsity"]);
+    }
+    compare("docs/experiments/theory.md", "ratios", &format!("{text}\n"));
+    compare("docs/experiments/theory.md", "noise scales", &format!("{scales}\n"));
 }
 
 /// Whether a text is what a page shows, where "…" stands for any text.

@@ -1,8 +1,8 @@
 //! Measurements along training, of each cell and as ratios of sparse over dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
 //! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
-//! and c̃2 to Δ; with ε, the mean of the gradient's squared norm, measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
-//! goal (appendix A.2).
+//! and c̃2 to Δ. With ε, the mean of the gradient's squared norm, measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of
+//! the steps to the goal (appendix A.2).
 
 use super::fit::Estimate;
 use super::fits::{Fitted, decays, effective_rate, learning_rate, squared_rates};
